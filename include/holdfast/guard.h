@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HOLDFAST_GUARD_H
+#define HOLDFAST_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "outcome.h"
+#include "policy.h"
+
+#define HF_BREAKER_STATE_MAP(X) X(CLOSED, "closed") X(OPEN, "open") X(HALF_OPEN, "half_open") X(RAMP, "ramp") X(ISOLATED, "isolated")
+#define HF_BREAKER_MEMBER(name, text) HF_BREAKER_##name,
+enum hf_breaker_state { HF_BREAKER_STATE_MAP(HF_BREAKER_MEMBER) };
+#undef HF_BREAKER_MEMBER
+
+HF_BEGIN
+
+/*
+ * A named thing we call: it owns breaker, retry budget, bulkhead and latency histogram. All functions here may be
+ * used from any thread; the closed path takes no lock.
+ */
+struct hf_downstream;
+
+/*
+ * A downstream called `name` (1…120 bytes of text, copied) under `policy` (a reference is taken). The caller owns
+ * one reference. Errors: HF_EINVAL, HF_ETEXT, HF_ENOMEM. Since 0.1.
+ */
+HF_API int hf_downstream_new(const char *name, struct hf_policy *policy, struct hf_downstream **downstream,
+                             struct hf_error *error);
+HF_API struct hf_downstream *hf_downstream_ref(struct hf_downstream *downstream);
+HF_API void hf_downstream_unref(struct hf_downstream *downstream); /* NULL is fine */
+HF_API const char *hf_downstream_name(const struct hf_downstream *downstream);
+
+/* Permission for one attempt; in memory of the caller, filled by hf_guard_enter. Its fields are the library's. */
+struct hf_permit {
+    uint64_t generation;
+    int64_t started_us;
+    int64_t lease_us;
+    uint32_t slot;
+    uint32_t state; /* 0 none, 1 held, 2 reported */
+};
+
+/*
+ * Asks for one attempt. 0: run it and report with hf_guard_leave exactly once. HF_EREJECTED: not now; `rejection`
+ * (may be NULL) says why, with retry_after_ms. Never blocks, never allocates. Since 0.1.
+ */
+HF_API int hf_guard_enter(struct hf_downstream *downstream, struct hf_permit *permit, struct hf_outcome *rejection);
+
+/*
+ * Reports how the attempt ended. A second report of one permit returns HF_ESTATE and changes nothing; one of an
+ * older generation of the breaker is telemetry only. Since 0.1.
+ */
+HF_API int hf_guard_leave(struct hf_downstream *downstream, struct hf_permit *permit, enum hf_verdict verdict);
+
+/* A function to guard: fills `outcome`, by a classifier, before `deadline_us` (CLOCK_MONOTONIC, µs). */
+typedef void (*hf_guarded_fn)(int64_t deadline_us, struct hf_outcome *outcome, void *user);
+
+/*
+ * The whole pipeline around `run` on the caller's thread: total, short retries with budget, breaker, bulkhead. The
+ * waits between tries block the caller. `outcome` gets the end; an outcome left untouched counts as a failure.
+ * Returns 0 when the call ended (how, says `outcome`); HF_EDEADLK on a loop thread. Since 0.1.
+ */
+HF_API int hf_guard_run(struct hf_downstream *downstream, hf_guarded_fn run, struct hf_outcome *outcome, void *user);
+
+/* A snapshot of one downstream. */
+struct hf_downstream_view {
+    uint32_t size;
+    enum hf_breaker_state state;
+    uint32_t trips;          /* repeated ones since the last healthy window: the growth of the break */
+    uint64_t generation;
+    int64_t open_for_ms;     /* until the next probe, 0 when not open */
+    int64_t gate_for_ms;     /* until the not-before gate opens, 0 when open */
+    uint64_t window_calls;
+    uint64_t window_failures;
+    uint64_t window_slow;
+    uint32_t in_flight;
+    uint32_t probes_in_flight;
+    uint64_t attempts;       /* since the start */
+    uint64_t rejections;
+    uint64_t retries;
+    uint64_t retries_refused;
+    int64_t p50_us, p95_us, p99_us; /* of attempts, -1 without any */
+    char reason[160];        /* why it is open or isolated, "" otherwise */
+};
+HF_API void hf_downstream_look(const struct hf_downstream *downstream, struct hf_downstream_view *view);
+
+/* Forces it shut for callers until `for_ms` have passed (0: until closed by hand). `reason` is required. Since 0.1. */
+HF_API int hf_downstream_isolate(struct hf_downstream *downstream, int64_t for_ms, const char *reason);
+/* Back to closed with an empty window. Since 0.1. */
+HF_API int hf_downstream_close(struct hf_downstream *downstream);
+
+HF_API const char *hf_breaker_state_name(enum hf_breaker_state state);
+
+HF_END
+
+#endif

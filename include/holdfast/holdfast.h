@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HOLDFAST_HOLDFAST_H
+#define HOLDFAST_HOLDFAST_H
+
+/* Everything the library offers. */
+#include "alert.h"
+#include "api.h"
+#include "classify.h"
+#include "dead.h"
+#include "error.h"
+#include "guard.h"
+#include "http.h"
+#include "job.h"
+#include "log.h"
+#include "outcome.h"
+#include "policy.h"
+#include "queue.h"
+#include "runner.h"
+#include "store.h"
+#include "version.h"
+
+#endif

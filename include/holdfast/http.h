@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HOLDFAST_HTTP_H
+#define HOLDFAST_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "error.h"
+#include "guard.h"
+#include "outcome.h"
+#include "policy.h"
+
+HF_BEGIN
+
+struct hf_header {
+    const char *name;
+    const char *value;
+};
+
+/* Where one downstream is and how it is spoken to. Everything is copied. */
+struct hf_downstream_options {
+    uint32_t size;
+    const char *name; /* required */
+    const char *url;  /* required: http or https, no query or fragment; userinfo becomes a header, never a stored text */
+    const struct hf_header *headers; /* sent with every call; values may be secret: they never reach logs or errors */
+    size_t header_count;
+    const char *ca_file;       /* NULL: the system's */
+    int64_t response_limit;    /* bytes of a body after decoding: 1 MiB */
+    bool send_remaining_time;  /* false; sends Holdfast-Timeout-Ms: what is left of the total */
+    const char *probe_path;    /* NULL: jobs are the probes */
+    const struct hf_policy_options *policy; /* NULL: the defaults */
+};
+static inline void hf_downstream_options_init(struct hf_downstream_options *options) {
+    memset(options, 0, sizeof *options);
+    options->size = (uint32_t)sizeof *options;
+    options->response_limit = 1048576;
+}
+
+/* One logical request to a downstream. Everything is copied at the start. */
+struct hf_request {
+    uint32_t size;
+    const char *downstream; /* required */
+    const char *method;     /* GET */
+    const char *path;       /* "": appended to the downstream's URL; starts with / */
+    const char *query;      /* NULL; without the ? */
+    const struct hf_header *headers;
+    size_t header_count;
+    const void *body;       /* NULL */
+    size_t body_length;
+    const char *idempotency_key; /* NULL; sent as Idempotency-Key with every attempt, makes any method repeatable */
+    int64_t total_timeout_ms;    /* 0: the policy's; else the smaller of both */
+    bool no_retry;               /* exactly one attempt */
+};
+static inline void hf_request_init(struct hf_request *request) {
+    memset(request, 0, sizeof *request);
+    request->size = (uint32_t)sizeof *request;
+    request->method = "GET";
+    request->path = "";
+}
+
+/* The end of a call: its outcome, and the answer if there was one. */
+struct hf_response;
+HF_API const struct hf_outcome *hf_response_outcome(const struct hf_response *response);
+HF_API int hf_response_status(const struct hf_response *response); /* 0: no answer */
+HF_API const void *hf_response_body(const struct hf_response *response, size_t *length);
+HF_API const char *hf_response_header(const struct hf_response *response, const char *name); /* first one, NULL if absent */
+HF_API void hf_response_free(struct hf_response *response); /* NULL is fine */
+
+/* Calls downstreams; owns one loop thread, connections and breakers. Any thread. */
+struct hf_client;
+
+/*
+ * `downstreams` are copied (an array steps by the `size` of its first item, here and everywhere); each must pass hf_policy_check. Errors: HF_EINVAL, HF_ECONFIG (details in `error`),
+ * HF_ENOTSUP (a libcurl without asynchronous name resolving), HF_ENOMEM, HF_EIO. Since 0.1.
+ */
+HF_API int hf_client_new(const struct hf_downstream_options *downstreams, size_t count, struct hf_client **client,
+                         struct hf_error *error);
+/* Cancels what is in flight (callbacks run, type `call.cancelled`), joins the thread. Not on the loop thread. NULL is fine. */
+HF_API void hf_client_close(struct hf_client *client);
+
+/* Runs iff start returned 0; exactly once; on the loop thread; never before start returned to that thread. Owns `response`. */
+typedef void (*hf_call_fn)(struct hf_response *response, void *user);
+
+/*
+ * Starts a call. `id` (may be NULL) is for hf_call_cancel. From another thread the callback may run before this
+ * returns. Errors: HF_EINVAL, HF_ENOENT (no such downstream), HF_ETEXT (CR, LF or NUL in a header), HF_ECLOSED, HF_ENOMEM.
+ */
+HF_API int hf_call_start(struct hf_client *client, const struct hf_request *request, uint64_t *id, hf_call_fn done,
+                         void *user);
+/* Ends the call within one loop turn as `call.cancelled`; unknown or ended ids are a no-op. Any thread. */
+HF_API void hf_call_cancel(struct hf_client *client, uint64_t id);
+
+/*
+ * The same, blocking. On 0 `response` is the caller's, also after failures of the call. HF_EDEADLK on the loop or
+ * writer thread. Since 0.1.
+ */
+HF_API int hf_call(struct hf_client *client, const struct hf_request *request, struct hf_response **response,
+                   struct hf_error *error);
+
+/* The downstream of that name with its breaker, one reference for the caller, or NULL. */
+HF_API struct hf_downstream *hf_client_downstream(struct hf_client *client, const char *name);
+
+HF_END
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HOLDFAST_JOB_H
+#define HOLDFAST_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "api.h"
+#include "error.h"
+#include "outcome.h"
+
+/* States of a job, as stored. An unknown number is shown as such and never claimed. X(NAME, value, text) */
+#define HF_JOB_STATE_MAP(X)                                                                    \
+    X(PENDING, 0, "pending") X(WAITING, 1, "waiting") X(RUNNING, 2, "running")                 \
+    X(SUCCEEDED, 3, "succeeded") X(DEAD, 4, "dead") X(QUARANTINED, 5, "quarantined") X(CANCELLED, 6, "cancelled")
+enum hf_job_state {
+#define HF_JOB_STATE_MEMBER(name, value, text) HF_JOB_##name = (value),
+    HF_JOB_STATE_MAP(HF_JOB_STATE_MEMBER)
+#undef HF_JOB_STATE_MEMBER
+};
+
+/* Status of a dead letter [S0.14]. */
+#define HF_DEAD_STATUS_MAP(X) X(DEAD, 0, "dead") X(REDRIVEN, 1, "redriven") X(RESOLVED, 2, "resolved") X(DISCARDED, 3, "discarded")
+enum hf_dead_status {
+#define HF_DEAD_STATUS_MEMBER(name, value, text) HF_DEAD_##name = (value),
+    HF_DEAD_STATUS_MAP(HF_DEAD_STATUS_MEMBER)
+#undef HF_DEAD_STATUS_MEMBER
+};
+
+/* Class of a death, as stored [S0.14]. */
+#define HF_DEATH_CLASS_MAP(X) X(TRANSIENT_EXHAUSTED, 0, "transient_exhausted") X(PERMANENT, 1, "permanent") X(POISON, 2, "poison")
+enum hf_death_class {
+#define HF_DEATH_CLASS_MEMBER(name, value, text) HF_DEATH_##name = (value),
+    HF_DEATH_CLASS_MAP(HF_DEATH_CLASS_MEMBER)
+#undef HF_DEATH_CLASS_MEMBER
+};
+
+#define HF_PAYLOAD_MAX_DEFAULT 65536
+#define HF_CURVE_MAX 64 /* waits of a stored curve */
+
+HF_BEGIN
+
+/* What is enqueued. Everything is copied. Texts: valid UTF-8 without NUL. 0 or NULL = not given, unless said. */
+struct hf_job_spec {
+    uint32_t size;
+    uint32_t max_executions;     /* 0 = not set: type, then queue, then global decide */
+    const char *type;            /* required, 1…300 bytes */
+    const char *queue;           /* the type's, else "default" */
+    const void *payload;         /* opaque bytes, any of 256 values */
+    size_t payload_length;
+    const char *content_type;    /* NULL */
+    int32_t priority;            /* 0..9, higher first */
+    uint32_t curve_length;       /* 0 = not set; replaces the whole policy */
+    const int64_t *curve_ms;     /* waits between executions, last one reused; ≤ HF_CURVE_MAX */
+    int64_t run_at_us;           /* µs UTC; 0 = now */
+    int64_t expires_at_us;       /* not started after it; 0 = never */
+    const char *downstream;      /* the type's */
+    const char *limit_name;      /* with limit_key: `tenant` */
+    const char *limit_key;
+    const char *unique_key;
+    const char *idempotency_key; /* default `<store uuid>-<root job id>` */
+    const char *correlation_id;  /* ≤ 64 bytes */
+    const char *trace_context;
+    const char *tags;            /* comma separated */
+    const char *source;          /* with source_message_id: the inbox of another system */
+    const char *source_message_id;
+};
+static inline void hf_job_spec_init(struct hf_job_spec *spec) {
+    memset(spec, 0, sizeof *spec);
+    spec->size = (uint32_t)sizeof *spec;
+}
+
+/* A snapshot of a stored job. Texts belong to the view's owner (list or job); "" when absent. Times µs UTC, 0 = none. */
+struct hf_job_view {
+    uint32_t size;
+    int32_t state; /* enum hf_job_state; others may come from a newer store */
+    int64_t id;
+    const char *type, *queue, *downstream, *limit_key, *unique_key, *idempotency_key, *correlation_id, *tags;
+    const char *content_type, *owner, *not_before_reason, *error_class, *error_type, *error_message, *cancel_reason;
+    const void *payload; /* NULL in lists */
+    size_t payload_length;
+    const void *result;
+    size_t result_length;
+    int32_t priority;
+    uint32_t executions, failures, snoozes, crashes, give_backs, deaths;
+    uint32_t max_executions;       /* in force */
+    bool max_executions_explicit;  /* given at enqueue */
+    int64_t epoch, root_id, parent_id;
+    int64_t run_at_us, expires_at_us, created_at_us, started_at_us, finished_at_us, cancel_requested_at_us;
+};
+
+/* One execution in a job's history. */
+struct hf_history_view {
+    uint32_t size;
+    uint32_t execution;
+    int64_t started_at_us, ended_at_us;
+    const char *node, *event, *error_class, *error_type, *error_message, *rule;
+    uint32_t attempts, retries;
+    int64_t next_run_at_us; /* 0: none followed */
+};
+
+/* One dead letter: the evidence of a death. */
+struct hf_dead_view {
+    uint32_t size;
+    int32_t status;      /* enum hf_dead_status */
+    int32_t death_class; /* enum hf_death_class */
+    int64_t id, job_id;  /* job_id 0: it died before a job existed */
+    uint32_t death_no, executions, failures, max_executions;
+    bool quarantined;
+    const char *source, *source_message_id, *type, *queue, *downstream, *content_type, *error_type, *error_message, *detail;
+    const char *rule, *correlation_id, *node, *fingerprint, *cause;
+    const void *payload; /* NULL in lists */
+    size_t payload_length;
+    int64_t job_created_at_us, dead_at_us, settled_at_us;
+    const char *settled_by, *settled_reason;
+    int64_t new_job_id;
+    const char *new_job_outcome; /* "" until the new job ended */
+};
+
+HF_API const char *hf_job_state_name(int state);     /* "unknown" for others */
+HF_API const char *hf_dead_status_name(int status);
+HF_API const char *hf_death_class_name(int death_class);
+
+HF_END
+
+#endif

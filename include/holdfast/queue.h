@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HOLDFAST_QUEUE_H
+#define HOLDFAST_QUEUE_H
+
+#include "job.h"
+#include "store.h"
+
+HF_BEGIN
+
+/*
+ * Enqueues one job; returns only after the commit. `id` gets the id; with a unique key that is taken the existing
+ * id and `*existed` = true (may be NULL). Errors: HF_EINVAL, HF_ETEXT, HF_ETOOBIG, HF_ENOSPC, HF_EIO, HF_EDEADLK. Since 0.1.
+ */
+HF_API int hf_enqueue(struct hf_store *store, const struct hf_job_spec *spec, int64_t *id, bool *existed,
+                      struct hf_error *error);
+
+/*
+ * Enqueues `count` jobs in one transaction: all or none; `ids` has room for count. `error.line` is the index + 1 of
+ * the job that was refused. Errors as hf_enqueue. Since 0.1.
+ */
+HF_API int hf_enqueue_many(struct hf_store *store, const struct hf_job_spec *specs, size_t count, int64_t *ids,
+                           struct hf_error *error);
+
+/* Runs iff start returned 0, exactly once, on the store's writer thread: it must not block. */
+typedef void (*hf_enqueue_fn)(int code, int64_t id, bool existed, void *user);
+HF_API int hf_enqueue_start(struct hf_store *store, const struct hf_job_spec *spec, hf_enqueue_fn done, void *user);
+
+HF_END
+
+#endif

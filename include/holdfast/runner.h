@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HOLDFAST_RUNNER_H
+#define HOLDFAST_RUNNER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "alert.h"
+#include "http.h"
+#include "job.h"
+#include "queue.h"
+#include "store.h"
+
+HF_BEGIN
+
+/* How the executions of a job follow each other. curve_length 0 and max_executions 0 = not set: the next level decides. */
+struct hf_curve_options {
+    uint32_t size;
+    uint32_t max_executions;
+    uint32_t curve_length;
+    int64_t curve_ms[HF_CURVE_MAX];
+};
+static inline void hf_curve_options_init(struct hf_curve_options *options) {
+    memset(options, 0, sizeof *options);
+    options->size = (uint32_t)sizeof *options;
+}
+
+struct hf_queue_options {
+    uint32_t size;
+    const char *name;
+    int32_t order;        /* strict: lower first; queues with the same order share by weight */
+    uint32_t weight;      /* 1 */
+    uint32_t concurrency; /* per node; 0 = shares `workers` */
+    const struct hf_curve_options *curve; /* NULL: the next level decides */
+};
+static inline void hf_queue_options_init(struct hf_queue_options *options) {
+    memset(options, 0, sizeof *options);
+    options->size = (uint32_t)sizeof *options;
+    options->order = 100;
+    options->weight = 1;
+}
+
+enum hf_kind { HF_KIND_HTTP, HF_KIND_EXEC, HF_KIND_NATIVE, HF_KIND_NOOP };
+
+/* A job type: its wire name and what its jobs are. Everything is copied. */
+struct hf_type_options {
+    uint32_t size;
+    enum hf_kind kind;
+    const char *name;        /* wire name, 1…300 bytes */
+    const char *queue;       /* "default" */
+    bool repeatable;         /* true */
+    bool no_idempotency_key; /* http: false; true keeps the job's key off the wire */
+    int64_t execution_timeout_ms; /* 2 m; 0 = none; -1 = the runner's default */
+    const struct hf_curve_options *curve; /* NULL: the next level decides */
+    const char *downstream;  /* http: required */
+    const char *method;      /* http: POST */
+    const char *path;        /* http: ""; the payload is the body */
+    const struct hf_header *headers;
+    size_t header_count;
+    const char *const *command;     /* exec: argv, command[0] absolute */
+    size_t command_length;
+    const char *const *environment; /* exec: NAME=value, or NAME to inherit */
+    size_t environment_length;
+    const char *directory;   /* exec: NULL = / */
+    int64_t kill_grace_ms;   /* exec: 5 s between TERM and KILL */
+};
+static inline void hf_type_options_init(struct hf_type_options *options) {
+    memset(options, 0, sizeof *options);
+    options->size = (uint32_t)sizeof *options;
+    options->queue = "default";
+    options->repeatable = true;
+    options->execution_timeout_ms = -1;
+    options->method = "POST";
+    options->path = "";
+    options->kill_grace_ms = 5000;
+}
+
+struct hf_runner_options {
+    uint32_t size;
+    uint32_t workers;            /* max(2 × CPU, 8) [S3.8] */
+    const char *node;            /* the host's name */
+    int64_t drain_timeout_ms;    /* 25 s [S3.4] */
+    int64_t lease_ms;            /* 60 s */
+    int64_t heartbeat_ms;        /* 15 s */
+    int64_t poll_ms;             /* 250 ms */
+    int64_t execution_timeout_ms; /* 2 m; 0 = none */
+    int64_t abandon_after_ms;    /* 5 m */
+    uint32_t max_give_backs;     /* 20 */
+    uint32_t max_crashes;        /* 3 */
+    int64_t unknown_type_grace_ms; /* 10 m; 0 while this is the only live node */
+    bool until_idle;             /* false; true: end when nothing is pending or running but what is scheduled for later */
+    const char *const *queues;   /* NULL = all */
+    size_t queue_filter_count;
+    const char *const *never_retry; /* error types by dotted prefix */
+    size_t never_retry_count;
+    const struct hf_curve_options *curve; /* NULL: 6 executions; 60 s, 5 m, 30 m, 2 h [S0.6] */
+    const struct hf_downstream_options *downstreams;
+    size_t downstream_count;
+    const struct hf_queue_options *queue_options;
+    size_t queue_count;
+    const struct hf_type_options *types;
+    size_t type_count;
+    const struct hf_webhook_options *webhooks;
+    size_t webhook_count;
+};
+HF_API void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t size);
+static inline void hf_runner_options_init(struct hf_runner_options *options) {
+    hf_runner_options_init_sized(options, (uint32_t)sizeof *options);
+}
+
+/* A node: claims jobs of a store and runs them. */
+struct hf_runner;
+
+/* `store` must outlive the runner. Errors: HF_EINVAL, HF_ECONFIG, HF_EEXIST (two types of one name [S0.8]), HF_ENOMEM, HF_EIO. */
+HF_API int hf_runner_new(struct hf_store *store, const struct hf_runner_options *options, struct hf_runner **runner,
+                         struct hf_error *error);
+
+/* One execution of a job, as its handler sees it. Lives until the handler ended it. */
+struct hf_work;
+
+/*
+ * What a handler returns: only what one of the hf_work_ok … functions gave it. Anything else, 0 included, is a
+ * failure of type `handler.unknown_result` [S0.1].
+ */
+enum hf_result {
+    HF_RESULT_OK = 0x4801,
+    HF_RESULT_FAILED = 0x4802,
+    HF_RESULT_PERMANENT = 0x4803,
+    HF_RESULT_SNOOZE = 0x4804,
+    HF_RESULT_CANCEL = 0x4805,
+    HF_RESULT_LATER = 0x4806 /* asynchronous: hf_work_end will be called */
+};
+
+/* Runs on a worker thread (sync), never twice at once for one execution. */
+typedef enum hf_result (*hf_handler_fn)(struct hf_work *work, void *user);
+
+/* A native handler for `type`. HF_EEXIST: registered already. Before hf_runner_run or _start. */
+HF_API int hf_runner_register(struct hf_runner *runner, const struct hf_type_options *type, hf_handler_fn handler,
+                              void *user, struct hf_error *error);
+
+/* Runs until stopped, or until idle with until_idle; blocks the caller, whose thread becomes the loop thread. 0, or 1 when a drain ended with jobs left to their leases. */
+HF_API int hf_runner_run(struct hf_runner *runner, struct hf_error *error);
+/* The same on a thread of its own. */
+HF_API int hf_runner_start(struct hf_runner *runner, struct hf_error *error);
+/* Asks for a drain: no more claims, reservations given back, running jobs get drain_timeout. A second call hurries. Any thread; async-signal-safe. */
+HF_API void hf_runner_stop(struct hf_runner *runner);
+/* Stops and waits for the end. Returns as hf_runner_run. Not on the loop thread. */
+HF_API int hf_runner_drain(struct hf_runner *runner);
+HF_API void hf_runner_free(struct hf_runner *runner); /* drains first; NULL is fine */
+HF_API struct hf_client *hf_runner_client(struct hf_runner *runner);
+
+struct hf_runner_counts {
+    uint32_t size;
+    uint64_t claimed, started, succeeded, retried, died, quarantined, snoozed, cancelled, given_back, rejected, lapsed;
+    uint64_t attempts;   /* requests put on the wire for jobs */
+    uint64_t alerts_sent, alerts_failed;
+    uint64_t parked;     /* due jobs kept back by an open breaker, now */
+    uint64_t running;    /* now */
+};
+HF_API void hf_runner_look(struct hf_runner *runner, struct hf_runner_counts *counts); /* any thread */
+/* Downstreams of the runner, to look at their breakers. NULL when there is none of that name. One reference. */
+HF_API struct hf_downstream *hf_runner_downstream(struct hf_runner *runner, const char *name);
+
+/* For handlers; any thread while the work lives. Texts and bytes belong to the work. */
+HF_API int64_t hf_work_job(const struct hf_work *work);
+HF_API const char *hf_work_type(const struct hf_work *work);
+HF_API const char *hf_work_key(const struct hf_work *work); /* stable over executions, requeue and redrive */
+HF_API uint32_t hf_work_execution(const struct hf_work *work); /* 1 first [S1.7] */
+HF_API uint32_t hf_work_max_executions(const struct hf_work *work);
+HF_API const void *hf_work_payload(const struct hf_work *work, size_t *length);
+HF_API int64_t hf_work_remaining_ms(const struct hf_work *work); /* of the execution timeout; INT64_MAX without one */
+HF_API bool hf_work_is_cancelled(const struct hf_work *work);
+HF_API struct hf_client *hf_work_client(const struct hf_work *work);
+
+/* hf_call with the job's idempotency key and the total cut to what is left of the execution timeout. */
+HF_API int hf_work_call(struct hf_work *work, const struct hf_request *request, struct hf_response **response,
+                        struct hf_error *error);
+
+/* How it ended. Each returns what the handler has to return; the last one before that counts. */
+HF_API enum hf_result hf_work_ok(struct hf_work *work, const void *result, size_t length);
+HF_API enum hf_result hf_work_end_as(struct hf_work *work, const struct hf_outcome *outcome); /* success, failure, rejected: as it is */
+HF_API enum hf_result hf_work_failed(struct hf_work *work, const char *error_type, const char *message);
+HF_API enum hf_result hf_work_permanent(struct hf_work *work, const char *error_type, const char *message);
+HF_API enum hf_result hf_work_snooze(struct hf_work *work, int64_t for_ms); /* no failure counted; 0 = now */
+HF_API enum hf_result hf_work_cancel(struct hf_work *work, const char *reason);
+
+HF_END
+
+#endif

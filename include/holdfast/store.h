@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HOLDFAST_STORE_H
+#define HOLDFAST_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "error.h"
+#include "job.h"
+
+HF_BEGIN
+
+/* The durable store of jobs. All functions here block on the disk: any thread but the loop's and the writer's (HF_EDEADLK). */
+struct hf_store;
+
+struct hf_store_options {
+    uint32_t size;
+    bool create;              /* true: make a missing store; false: HF_ENOENT */
+    bool normal_sync;         /* false = synchronous FULL; true: power loss may undo the last acknowledged commits */
+    bool no_error_detail;     /* false; true keeps the full text of errors out of the store */
+    uint32_t payload_max;     /* bytes: 64 KiB */
+};
+static inline void hf_store_options_init(struct hf_store_options *options) {
+    memset(options, 0, sizeof *options);
+    options->size = (uint32_t)sizeof *options;
+    options->create = true;
+    options->payload_max = HF_PAYLOAD_MAX_DEFAULT;
+}
+
+/*
+ * Opens `url`: `sqlite:PATH` or `memory:`. Refuses foreign files (HF_EFOREIGN), files whose min_writer is newer
+ * (HF_EVERSION), network file systems (HF_ENOTSUP) and unwritable folders (HF_EIO), and changes nothing then.
+ * A new file gets the schema at once; an older one is brought up to date, each version in one transaction. Since 0.1.
+ */
+HF_API int hf_store_open(const char *url, const struct hf_store_options *options, struct hf_store **store,
+                         struct hf_error *error);
+/* Flushes, joins the writer. NULL is fine. */
+HF_API void hf_store_close(struct hf_store *store);
+
+struct hf_store_info {
+    uint32_t size;
+    uint32_t schema, min_reader, min_writer;
+    bool migrated; /* this open changed the schema */
+    char kind[16]; /* "sqlite", "memory" */
+    char uuid[40];
+    char path[1024];
+};
+HF_API int hf_store_look(struct hf_store *store, struct hf_store_info *info);
+
+/* Lists are snapshots: count, then items by index; views live as long as the list. */
+struct hf_job_filter {
+    uint32_t size;
+    int32_t state;       /* -1 = any */
+    const char *type, *queue; /* NULL = any */
+    int64_t created_since_us;
+    int64_t after_id;    /* keyset cursor: ids below it (newest first); 0 = from the newest */
+    uint32_t limit;      /* 100, at most 1000 */
+};
+static inline void hf_job_filter_init(struct hf_job_filter *filter) {
+    memset(filter, 0, sizeof *filter);
+    filter->size = (uint32_t)sizeof *filter;
+    filter->state = -1;
+    filter->limit = 100;
+}
+struct hf_job_list;
+HF_API int hf_store_list_jobs(struct hf_store *store, const struct hf_job_filter *filter, struct hf_job_list **list,
+                              struct hf_error *error);
+HF_API size_t hf_job_list_count(const struct hf_job_list *list);
+HF_API const struct hf_job_view *hf_job_list_at(const struct hf_job_list *list, size_t index);
+HF_API int64_t hf_job_list_next(const struct hf_job_list *list); /* cursor of the next page, 0 = none */
+HF_API void hf_job_list_free(struct hf_job_list *list);
+
+/* One job with payload and history. HF_ENOENT: no such id. */
+struct hf_job;
+HF_API int hf_store_get_job(struct hf_store *store, int64_t id, struct hf_job **job, struct hf_error *error);
+HF_API const struct hf_job_view *hf_job_look(const struct hf_job *job);
+HF_API size_t hf_job_history_count(const struct hf_job *job);
+HF_API const struct hf_history_view *hf_job_history_at(const struct hf_job *job, size_t index);
+HF_API void hf_job_free(struct hf_job *job);
+
+/* Cancels: a pending job ends at once, a running one is told within a heartbeat. HF_ESTATE when it has ended. */
+HF_API int hf_store_cancel_job(struct hf_store *store, int64_t id, const char *actor, const char *reason, struct hf_error *error);
+/* Same id, full budget, history kept; only dead, quarantined or cancelled ones (HF_ESTATE) [S1.19, S1.20]. */
+HF_API int hf_store_requeue_job(struct hf_store *store, int64_t id, const char *actor, const char *reason, bool new_key,
+                                struct hf_error *error);
+
+/* Counts by state; unknown states are in `other`. */
+struct hf_job_counts {
+    uint32_t size;
+    uint64_t pending, waiting, running, succeeded, dead, quarantined, cancelled, other;
+    uint64_t dead_letters_open; /* status dead */
+    uint64_t alerts_unsent;
+};
+HF_API int hf_store_count_jobs(struct hf_store *store, struct hf_job_counts *counts, struct hf_error *error);
+
+/* Queues known to the store with their depth and pause. */
+struct hf_queue_view {
+    uint32_t size;
+    const char *name;
+    bool paused;
+    int64_t paused_until_us; /* 0: until resumed */
+    uint64_t due, scheduled, running;
+    int64_t oldest_due_at_us; /* 0: none */
+};
+struct hf_queue_list;
+HF_API int hf_store_list_queues(struct hf_store *store, struct hf_queue_list **list, struct hf_error *error);
+HF_API size_t hf_queue_list_count(const struct hf_queue_list *list);
+HF_API const struct hf_queue_view *hf_queue_list_at(const struct hf_queue_list *list, size_t index);
+HF_API void hf_queue_list_free(struct hf_queue_list *list);
+HF_API int hf_store_pause_queue(struct hf_store *store, const char *queue, int64_t until_us, const char *actor, struct hf_error *error);
+HF_API int hf_store_resume_queue(struct hf_store *store, const char *queue, const char *actor, struct hf_error *error); /* HF_ENOENT: was not paused */
+
+/* Stored control and phase of downstreams: what nodes share. */
+struct hf_downstream_row {
+    uint32_t size;
+    const char *key;
+    int32_t forced;            /* 0 no, 1 isolated */
+    int64_t forced_until_us;   /* 0: until closed */
+    const char *reason;
+    int32_t phase;             /* enum hf_breaker_state, as last written by a node */
+    int64_t open_until_us, gate_until_us, unhealthy_since_us;
+    uint32_t trips;
+    int64_t version;
+    uint64_t parked;           /* due jobs kept back now */
+};
+struct hf_downstream_list;
+HF_API int hf_store_list_downstreams(struct hf_store *store, struct hf_downstream_list **list, struct hf_error *error);
+HF_API size_t hf_downstream_list_count(const struct hf_downstream_list *list);
+HF_API const struct hf_downstream_row *hf_downstream_list_at(const struct hf_downstream_list *list, size_t index);
+HF_API void hf_downstream_list_free(struct hf_downstream_list *list);
+/* Writes control for every node; they adopt it within a poll. isolate needs a reason. for_ms 0 = until closed. */
+HF_API int hf_store_isolate_downstream(struct hf_store *store, const char *key, int64_t for_ms, const char *reason, struct hf_error *error);
+HF_API int hf_store_close_downstream(struct hf_store *store, const char *key, struct hf_error *error);
+
+/* One line of the doctor's report. */
+typedef void (*hf_doctor_fn)(bool is_error, const char *check, const char *text, const char *fix, void *user);
+/* Looks for what should not be: rows outside every scan, owners without a node, integrity, undelivered alerts. Returns the number of errors. */
+HF_API int hf_store_doctor(struct hf_store *store, hf_doctor_fn report, void *user, struct hf_error *error);
+
+HF_END
+
+#endif

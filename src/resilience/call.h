@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_RESILIENCE_CALL_H
+#define HFI_RESILIENCE_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/random.h"
+#include "base/scheduler.h"
+#include "holdfast/http.h"
+#include "resilience/downstream.h"
+#include "resilience/transport.h"
+
+/*
+ * The one actor of the resilience half: runs a logical request through total ⊃ retry ⊃ budget ⊃ breaker ⊃ bulkhead ⊃
+ * attempt on a scheduler and a transport. Everything here on the scheduler's thread.
+ */
+struct hfi_caller; /* knows the downstreams by name */
+struct hfi_call;
+
+/* What one call needs; copied at the start. */
+struct hfi_caller_options {
+    struct hfi_scheduler *scheduler; /* borrowed, outlives the caller */
+    struct hfi_transport *transport; /* borrowed */
+    uint64_t seed;                   /* of the jitter */
+};
+int hfi_caller_new(const struct hfi_caller_options *options, const struct hf_downstream_options *downstreams,
+                   size_t count, struct hfi_caller **caller, struct hf_error *error);
+void hfi_caller_free(struct hfi_caller *caller); /* no call is left */
+struct hf_downstream *hfi_caller_downstream(struct hfi_caller *caller, const char *name); /* borrowed, NULL unknown */
+size_t hfi_caller_count(const struct hfi_caller *caller);
+struct hf_downstream *hfi_caller_at(struct hfi_caller *caller, size_t index); /* borrowed */
+
+/*
+ * Starts a call; `done` runs once, never inside start, and owns the response. `request` is copied. `call` is valid
+ * until `done` ran. Errors as hf_call_start; nothing runs then.
+ */
+int hfi_call_start(struct hfi_caller *caller, const struct hf_request *request, hf_call_fn done, void *user,
+                   struct hfi_call **call);
+/* Ends it as `call.cancelled`; `done` runs within one loop turn. */
+void hfi_call_cancel(struct hfi_call *call);
+uint32_t hfi_call_attempts(const struct hfi_call *call); /* on the wire so far */
+
+/* The answer behind the public accessors. */
+struct hf_response {
+    struct hf_outcome outcome;
+    int status;
+    void *body;
+    size_t body_length;
+    struct hf_header *headers; /* one block */
+    size_t header_count;
+};
+
+/* Headers and method: RFC 9110 tokens, values without CR, LF, NUL. 0 or HF_EINVAL/HF_ETEXT. */
+int hfi_request_check(const struct hf_request *request, struct hf_error *error);
+
+#endif

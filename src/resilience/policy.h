@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_RESILIENCE_POLICY_H
+#define HFI_RESILIENCE_POLICY_H
+
+#include <stdatomic.h>
+
+#include "holdfast/policy.h"
+#include "resilience/backoff.h"
+#include "resilience/breaker.h"
+
+/* Frozen options with what the machines need worked out. Immutable after hf_policy_new: any thread reads. */
+struct hf_policy {
+    _Atomic uint32_t references;
+    struct hf_policy_options options;
+    struct hfi_backoff_rules backoff;
+    struct hfi_breaker_rules breaker;
+    uint32_t budget_ratio_permille;
+    int64_t backstop_ms; /* total + 30 s */
+};
+/* The rules an option struct gives; used by policy_new and the ladder check. */
+void hfi_policy_backoff(const struct hf_policy_options *options, struct hfi_backoff_rules *rules);
+void hfi_policy_breaker(const struct hf_policy_options *options, struct hfi_breaker_rules *rules);
+
+#endif

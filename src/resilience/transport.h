@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_RESILIENCE_TRANSPORT_H
+#define HFI_RESILIENCE_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "holdfast/http.h"
+#include "resilience/outcome.h"
+
+/*
+ * The transport port: one attempt on the wire, and the facts about it. It never retries, never classifies and never
+ * waits in a queue of its own. Implementations: libcurl (src/resilience/http) and a scripted one (src/sim). All calls
+ * and callbacks on the scheduler's thread; `done` never inside `start`.
+ */
+#define HFI_TRANSPORT_VERSION 1
+
+/* What to send. Everything stays the caller's and alive until `done` ran or `cancel` returned. */
+struct hfi_attempt_spec {
+    const char *url;    /* whole, with query */
+    const char *method;
+    const struct hf_header *headers; /* checked by the caller: no CR, LF, NUL */
+    size_t header_count;
+    const void *body;
+    size_t body_length;
+    const char *ca_file;
+    int64_t connect_timeout_ms;
+    int64_t backstop_ms;    /* far above the total; our own timers end attempts long before */
+    int64_t response_limit;
+    bool repeatable;        /* false: never put it on the wire twice, not even when a reused connection died */
+    bool fresh_connection;  /* do not reuse one */
+};
+
+/* What happened. Owned by the transport, valid during `done` only. */
+struct hfi_attempt_facts {
+    int native;             /* 0 or a CURLcode */
+    int native_errno;       /* errno behind it, 0 unknown */
+    int status;             /* HTTP status of the final answer, 0 none */
+    enum hf_stage stage;    /* how far it came */
+    enum hf_sent sent;      /* by proof: NO only when nothing left */
+    const char *error_type; /* NULL, or a reason of the transport's own: `http.body_too_large`, `http.truncated_headers`, `local.descriptors`, `local.lookups` … */
+    const char *message;    /* for people, without secrets */
+    const char *retry_after; /* raw value or NULL */
+    const struct hf_header *headers;
+    size_t header_count;
+    const void *body;
+    size_t body_length;
+    struct hfi_phases phases;
+    bool reused;            /* on a connection that was open */
+};
+
+struct hfi_attempt; /* of the transport */
+typedef void (*hfi_attempt_fn)(const struct hfi_attempt_facts *facts, void *user);
+
+struct hfi_transport;
+struct hfi_transport_ops {
+    uint32_t version;
+    /* `done` runs once unless cancelled. Errors (nothing was sent, no callback): HF_ENOMEM, HF_EINVAL, HF_EBUSY. */
+    int (*start)(struct hfi_transport *self, const struct hfi_attempt_spec *spec, hfi_attempt_fn done, void *user,
+                 struct hfi_attempt **attempt);
+    /* Ends it without `done`; the connection goes. Returns what may have been sent, with the phases so far. Never blocks. */
+    enum hf_sent (*cancel)(struct hfi_transport *self, struct hfi_attempt *attempt, enum hf_stage *stage,
+                           struct hfi_phases *phases);
+    void (*close)(struct hfi_transport *self); /* no attempt is left */
+};
+struct hfi_transport {
+    const struct hfi_transport_ops *ops;
+};
+
+#endif
