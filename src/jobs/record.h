@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_RECORD_H
+#define HFI_JOBS_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "holdfast/job.h"
+#include "jobs/curve.h"
+
+/*
+ * The job record of 3.1, as every store keeps it. Times µs UTC, 0 = none. Texts are never NULL ("" = absent), except in
+ * specs. executions is the one meaning of a count of starts; epoch = number of ownership changes, never reset.
+ * A job from a store is one block: free it with hfi_free.
+ */
+#define HFI_TYPE_MAX 300
+#define HFI_NAME_MAX 120
+#define HFI_KEY_MAX 300
+#define HFI_CORRELATION_MAX 64
+#define HFI_ERROR_MESSAGE_MAX 4000
+#define HFI_DETAIL_MAX 16384
+#define HFI_RESULT_MAX 65536
+
+struct hfi_job {
+    int64_t id;
+    int32_t state; /* enum hf_job_state */
+    int32_t priority;
+    int64_t lane;
+    int64_t run_at_us, expires_at_us, created_at_us, started_at_us, finished_at_us;
+    int64_t epoch;
+    int64_t owner; /* node id, 0 none */
+    uint32_t executions, failures, snoozes, crashes, give_backs, deaths;
+    uint32_t max_executions;            /* given at enqueue; 0 = not set */
+    int64_t execution_timeout_ms;       /* -1 = not set */
+    const struct hfi_curve *policy;     /* fixed at enqueue or at the first start; NULL = not yet. The store's, lives as long as it */
+    int64_t root_id, parent_id;
+    int64_t cancel_requested_at_us;
+    int64_t crash_window_us;            /* when the first of `crashes` came */
+    int64_t progress;
+    const char *type, *queue, *downstream, *breaker_key, *limit_key, *unique_key, *idempotency_key;
+    const char *source, *source_message_id, *correlation_id, *trace_context, *tags, *content_type;
+    const char *reason; /* why run_at is what it is: `curve`, `retry_after`, `breaker.open`, `snooze` … */
+    const char *error_class, *error_type, *error_message, *cancel_by, *cancel_reason;
+    const void *payload;
+    size_t payload_length;
+    const void *result;
+    size_t result_length;
+};
+
+/* A copy in one block (payload and result too); NULL when out of memory. */
+struct hfi_job *hfi_job_copy(const struct hfi_job *job);
+
+/* `queue␟type␟key`, the scope of a unique key (I40), into `text`. */
+size_t hfi_unique_scope(char *text, size_t room, const char *queue, const char *type, const char *key);
+/* A unique key binds while the job is pending, waiting or running. */
+#define HFI_UNIQUE_STATES ((1 << HF_JOB_PENDING) | (1 << HF_JOB_WAITING) | (1 << HF_JOB_RUNNING))
+
+/* Checks a spec and fills `job` with borrowed texts and defaults; `max_payload` in bytes. 0, HF_EINVAL, HF_ETEXT, HF_ETOOBIG. */
+int hfi_spec_check(const struct hf_job_spec *spec, struct hf_wall now, uint32_t max_payload, struct hfi_job *job,
+                   struct hfi_curve *curve, struct hf_error *error);
+
+/* One execution, for the history. Texts borrowed. */
+struct hfi_history {
+    int64_t job_id;
+    uint32_t execution;
+    int64_t started_at_us, ended_at_us, next_run_at_us;
+    int64_t node;
+    int32_t event; /* enum hfi_event_kind */
+    uint32_t attempts, retries;
+    int64_t resolve_us, connect_us, tls_us, first_byte_us, total_us; /* of the last attempt; -1 */
+    const char *error_class, *error_type, *rule; /* "" on success */
+    char message[512];
+};
+
+/* The evidence of a death, but for what the job itself says. */
+struct hfi_death {
+    enum hf_death_class death_class;
+    bool quarantined;
+    uint32_t death_no;
+    const char *cause; /* `exhausted`, `permanent`, `poison`, `orphaned`, `outcome.unknown`, `give_up`, `unknown_type`, `payload` */
+    char error_type[64];
+    char rule[48];
+    char message[HFI_ERROR_MESSAGE_MAX + 1];
+    const char *detail; /* NULL or more text, borrowed from the event */
+    uint64_t fingerprint; /* of job type, downstream, class, error type, rule */
+};
+
+const char *hfi_state_text(int state);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_RULEBOOK_H
+#define HFI_JOBS_RULEBOOK_H
+
+#include "holdfast/runner.h"
+#include "jobs/transition.h"
+
+/*
+ * A node's configuration of types, queues and defaults, worked out once and then immutable: any thread reads it, so the
+ * writer can run transitions. Precedence: enqueue > job type > queue > global; the closest replaces the whole policy
+ * [S0.10]; max_executions alone keeps the curve (C14).
+ */
+struct hfi_rulebook;
+
+/* A type as configured, texts owned by the rulebook. */
+struct hfi_type {
+    struct hf_type_options options;
+    hf_handler_fn handler; /* native */
+    void *user;
+    struct hfi_curve policy; /* in force for its default queue */
+    int64_t execution_timeout_ms; /* resolved; 0 = none */
+};
+int hfi_rulebook_new(const struct hf_runner_options *options, struct hfi_rulebook **book, struct hf_error *error);
+void hfi_rulebook_free(struct hfi_rulebook *book);
+/* Before it is used by others. HF_EEXIST: a type of that name is there. */
+int hfi_rulebook_add(struct hfi_rulebook *book, const struct hf_type_options *type, hf_handler_fn handler, void *user,
+                     struct hf_error *error);
+
+const struct hfi_type *hfi_rulebook_type(const struct hfi_rulebook *book, const char *name); /* NULL unknown */
+size_t hfi_rulebook_type_count(const struct hfi_rulebook *book);
+const struct hfi_type *hfi_rulebook_type_at(const struct hfi_rulebook *book, size_t index);
+/* The policy for a job of this type in this queue, when the job brought none. Lives as long as the book. */
+const struct hfi_curve *hfi_rulebook_policy(const struct hfi_rulebook *book, const char *type, const char *queue);
+/* The rules for a job; random is left 0, unhealthy_since_us 0. */
+void hfi_rulebook_for(const struct hfi_rulebook *book, const struct hfi_job *job, struct hfi_rules *rules);
+/* Alert sinks that hear of deaths. */
+size_t hfi_rulebook_sinks(const struct hfi_rulebook *book, const char *const **names);
+
+#endif

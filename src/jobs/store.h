@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_STORE_H
+#define HFI_JOBS_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/scheduler.h"
+#include "holdfast/dead.h"
+#include "holdfast/store.h"
+#include "jobs/record.h"
+#include "jobs/rulebook.h"
+#include "jobs/transition.h"
+
+/*
+ * The store port. Writes are operations: the writer (jobs/writer.h) hands a batch to `commit`, which runs all of them
+ * in ONE transaction and sets each op's code; reads are blocking functions on handles of their own. Implementations:
+ * memory (src/sim/memory_store), SQLite (src/jobs/store). One contract suite runs on all. Every state change goes
+ * through hfi_transition; every owner write is fenced by id, epoch and state.
+ */
+#define HFI_STORE_VERSION 1
+
+#define HFI_OP_MAP(X)                                                                                        \
+    X(PUT) X(JOIN) X(BEAT) X(LEAVE) X(NODES) X(LANES) X(CLAIM) X(APPLY) X(SWEEP) X(EXPIRE) X(QUARANTINE)     \
+        X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(ALERTS) X(ALERT_END) X(PRUNE)
+enum hfi_op_kind {
+#define HFI_OP_MEMBER(name) HFI_OP_##name,
+    HFI_OP_MAP(HFI_OP_MEMBER)
+#undef HFI_OP_MEMBER
+};
+
+/* Head of every operation. In memory of the submitter until it is done. */
+struct hfi_op {
+    enum hfi_op_kind kind;
+    int code;               /* 0 or HF_E…; set when done */
+    struct hf_error *error; /* details or NULL */
+    bool urgent;            /* beats: ahead of everything that waits */
+    /* the writer's: */
+    struct hfi_op *next;
+    struct hfi_task task;                                /* completion, on `home` */
+    struct hfi_scheduler *home;                          /* NULL: `done` runs on the writer thread */
+    void (*done)(struct hfi_op *op, void *user);
+    void *user;
+};
+
+/* Enqueue: all or none. HF_EINVAL etc. are found before, by hfi_spec_check. */
+struct hfi_put {
+    struct hfi_job job;            /* borrowed texts; id, lane, policy are the store's */
+    const struct hfi_curve *curve; /* NULL = not given */
+    int64_t id;                    /* out */
+    bool existed;                  /* out: unique key, or source message known: id is the existing one (0 if purged) */
+};
+struct hfi_op_put {
+    struct hfi_op op;
+    struct hfi_put *items;
+    size_t count;
+};
+
+/* A node begins: gets its id; its lock file is held until leave or death. */
+struct hfi_op_join {
+    struct hfi_op op;
+    const char *name, *host, *boot; /* boot: random per start (I30) */
+    int32_t pid;
+    struct hf_wall now;
+    const char *const *types;       /* what it can run */
+    size_t type_count;
+    int64_t node;                   /* out */
+};
+struct hfi_op_beat {
+    struct hfi_op op;
+    int64_t node, beat;
+    struct hf_wall now;
+    /* out, one array to hfi_free: own running jobs with a cancel request */
+    int64_t *cancelled;
+    size_t cancelled_count;
+    bool known; /* out: false: the row is gone (others lapsed it): stop */
+};
+struct hfi_op_leave {
+    struct hfi_op op;
+    int64_t node;
+};
+/* All nodes with their beats, for lease watching. */
+struct hfi_node_row {
+    int64_t node, beat;
+    bool dead_on_host; /* its lock is free: it died on this host, needs no lease to lapse */
+    char name[64];
+};
+struct hfi_op_nodes {
+    struct hfi_op op;
+    int64_t self;
+    struct hfi_node_row *rows; /* out, hfi_free */
+    size_t count;
+};
+
+/* Lanes: interned (queue, type, breaker key, limit key). */
+struct hfi_lane_row {
+    int64_t lane;
+    int64_t next_due_us; /* lower bound of the earliest pending run_at; INT64_MAX = none pending */
+    bool paused;         /* its queue is */
+    const char *queue, *type, *breaker_key, *limit_key; /* empty texts for lanes below `known` */
+};
+struct hfi_op_lanes {
+    struct hfi_op op;
+    int64_t known;             /* texts only of lanes above it */
+    struct hf_wall now;
+    struct hfi_lane_row *rows; /* out, one block to hfi_free: new lanes, and every lane with next_due ≤ now */
+    size_t count;
+    int64_t next_due_us;       /* out: earliest next_due after now; INT64_MAX none */
+    uint64_t unhealthy_version; /* out: bumped when a row of `downstreams` or a pause changed */
+};
+
+/* Claims: reserves, and with `start` starts, up to max jobs of each admitted lane, highest priority and earliest due first. */
+struct hfi_admitted {
+    int64_t lane;
+    uint32_t max;
+    const struct hfi_curve *policy; /* fixed on jobs that have none */
+    uint32_t claimed;               /* out */
+    bool more;                      /* out: it has more due jobs */
+};
+struct hfi_op_claim {
+    struct hfi_op op;
+    int64_t node;
+    struct hf_wall now;
+    bool start;
+    struct hfi_admitted *lanes; /* in the order of preference */
+    size_t lane_count;
+    uint32_t max;               /* over all lanes */
+    struct hfi_job **jobs;      /* out: room for max; each one block, the submitter's, with payload */
+    size_t count;
+};
+
+/* A fenced owner write: hfi_transition on the owner's copy, written iff id, epoch and running still hold, else HF_ESTALE. */
+struct hfi_op_apply {
+    struct hfi_op op;
+    const struct hfi_job *job;
+    struct hfi_event event;
+    struct hfi_rules rules;
+    const char *const *sinks; /* one alert row each when it dies */
+    size_t sink_count;
+    struct hfi_change change; /* out: what was written; its death is what gets logged */
+    int64_t dead_id;          /* out: 0 none */
+};
+
+/* What other hands do to jobs; each runs hfi_transition on the stored row. `book` gives the rules. */
+struct hfi_op_sweep { /* lapses jobs of a dead owner, a page at a time (I6) */
+    struct hfi_op op;
+    const struct hfi_rulebook *book;
+    int64_t owner, by;
+    bool crash;
+    struct hf_wall now;
+    int64_t after_id;  /* in, out: keyset */
+    uint32_t limit;
+    uint32_t lapsed;   /* out */
+    bool finished;     /* out: nothing left of that owner; its node row is gone */
+    struct hfi_dead_note *notes; /* out: deaths, for the log; hfi_free */
+    size_t note_count;
+};
+struct hfi_dead_note {
+    int64_t dead_id, job_id;
+    uint32_t executions;
+    enum hf_death_class death_class;
+    char type[HFI_TYPE_MAX + 1], error_type[64], correlation_id[HFI_CORRELATION_MAX + 1];
+};
+struct hfi_op_expire { /* ends pending jobs past expires_at */
+    struct hfi_op op;
+    struct hf_wall now;
+    uint32_t limit, ended;
+};
+struct hfi_op_quarantine { /* pending due jobs of a lane whose type nobody has */
+    struct hfi_op op;
+    const struct hfi_rulebook *book;
+    int64_t lane, node;
+    struct hf_wall now;
+    const char *error_type, *message;
+    uint32_t limit, ended;
+    struct hfi_dead_note *notes; /* out, hfi_free */
+    size_t note_count;
+};
+struct hfi_op_cancel {
+    struct hfi_op op;
+    int64_t id;
+    const char *actor, *reason;
+    struct hf_wall now;
+    bool requested; /* out: it runs; its node will hear of it */
+};
+struct hfi_op_requeue {
+    struct hfi_op op;
+    int64_t id;
+    const char *actor, *reason;
+    bool new_key;
+    struct hf_wall now;
+};
+struct hfi_op_redrive {
+    struct hfi_op op;
+    int64_t dead_id;
+    const struct hf_dead_action *action;
+    struct hf_wall now;
+    int64_t new_job; /* out; on HF_ESTATE the job it was redriven to before, or 0 */
+    int32_t status;  /* out on HF_ESTATE */
+};
+struct hfi_op_settle { /* resolve, discard */
+    struct hfi_op op;
+    int64_t dead_id;
+    enum hf_dead_status status;
+    const struct hf_dead_action *action;
+    struct hf_wall now;
+    int32_t was; /* out on HF_ESTATE */
+};
+struct hfi_op_pause {
+    struct hfi_op op;
+    const char *queue, *actor;
+    bool pause;
+    int64_t until_us;
+    struct hf_wall now;
+};
+/* Control and phase of one downstream. `set` bits say what is written; compare-and-set on version unless it is -1. */
+#define HFI_DOWNSTREAM_FORCED 1u
+#define HFI_DOWNSTREAM_PHASE 2u
+#define HFI_DOWNSTREAM_READ 4u /* only fills `row` */
+struct hfi_downstream_state {
+    int32_t forced;
+    int64_t forced_until_us;
+    int32_t phase;
+    int64_t open_until_us, gate_until_us, unhealthy_since_us;
+    uint32_t trips;
+    int64_t version; /* 0: no row yet */
+    char reason[160];
+};
+struct hfi_op_downstream {
+    struct hfi_op op;
+    const char *key;
+    unsigned set;
+    struct hfi_downstream_state state; /* in; out: as stored now */
+};
+/* Alerts: durable rows (owner, epoch) of their own. */
+struct hfi_alert {
+    int64_t id, dead_id, job_id, epoch, dead_at_us;
+    uint32_t tries;
+    enum hf_death_class death_class;
+    uint32_t executions, death_no;
+    bool quarantined;
+    char sink[64], type[HFI_TYPE_MAX + 1], queue[HFI_NAME_MAX + 1], downstream[HFI_NAME_MAX + 1], error_type[64], correlation_id[HFI_CORRELATION_MAX + 1];
+};
+struct hfi_op_alerts { /* takes due rows of the given sinks until now + lease_ms */
+    struct hfi_op op;
+    const char *const *sinks;
+    size_t sink_count;
+    int64_t node, lease_ms;
+    struct hf_wall now;
+    uint32_t limit;
+    struct hfi_alert *rows; /* out, hfi_free */
+    size_t count;
+    int64_t next_due_us;    /* out: INT64_MAX none */
+    uint64_t unsent;        /* out: of these sinks */
+};
+struct hfi_op_alert_end {
+    struct hfi_op op;
+    int64_t id, epoch;
+    bool sent, undelivered; /* neither: another try at next_at_us */
+    int64_t next_at_us;
+    const char *error_type;
+    struct hf_wall now;
+};
+struct hfi_op_prune { /* small chunks; µs before which rows of a kind go, 0 = keep */
+    struct hfi_op op;
+    int64_t succeeded_before, cancelled_before, dead_before, quarantined_before, dead_letters_before, inbox_before;
+    uint32_t limit, pruned;
+};
+
+struct hfi_store;
+struct hfi_store_ops {
+    uint32_t version;
+    const char *kind;
+    /* One transaction for all; per-op codes. When the commit itself fails every op gets its code. Writer thread only. */
+    void (*commit)(struct hfi_store *self, struct hfi_op **ops, size_t count);
+    /* Between batches on the writer thread: checkpoints, ballast. `idle`: nothing is waiting. Returns ms until it wants to be called again, or -1. */
+    int64_t (*housekeep)(struct hfi_store *self, bool idle);
+    /* Reads: any thread but loop and writer. */
+    int (*list_jobs)(struct hfi_store *self, const struct hf_job_filter *filter, struct hf_job_list **list, struct hf_error *error);
+    int (*get_job)(struct hfi_store *self, int64_t id, struct hf_job **job, struct hf_error *error);
+    int (*count_jobs)(struct hfi_store *self, struct hf_job_counts *counts, struct hf_error *error);
+    int (*list_queues)(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error);
+    int (*list_downstreams)(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
+    int (*list_dead)(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list, struct hf_error *error);
+    int (*get_dead)(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error);
+    int (*look)(struct hfi_store *self, struct hf_store_info *info);
+    int (*doctor)(struct hfi_store *self, hf_doctor_fn report, void *user, struct hf_error *error);
+    /* A descriptor that becomes readable when another process may have written; -1 none. wake_drain empties it. Loop thread. */
+    int (*wake_fd)(struct hfi_store *self);
+    void (*wake_drain)(struct hfi_store *self);
+    void (*close)(struct hfi_store *self);
+};
+struct hfi_store {
+    const struct hfi_store_ops *ops;
+    struct hf_store_options options;
+    char uuid[40];
+};
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_TRANSITION_H
+#define HFI_JOBS_TRANSITION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "jobs/record.h"
+#include "resilience/outcome.h"
+
+/*
+ * The one function that changes a job's state: a table of states × events. Pure: no clock, no I/O, no allocation. Both
+ * stores and the simulator run exactly this. X(NAME, text)
+ */
+#define HFI_EVENT_MAP(X)                                                                                  \
+    X(CLAIMED, "claimed")         /* pending -> running: reserved; epoch + 1 */                           \
+    X(STARTED, "started")         /* running: executions + 1, before the handler runs */                  \
+    X(SUCCEEDED, "succeeded")                                                                             \
+    X(FAILED, "failed")           /* by outcome: curve, or death */                                       \
+    X(REJECTED, "rejected")       /* nothing reached any wire: pending, execution taken back */           \
+    X(SNOOZED, "snoozed")         /* pending; no failure counted */                                       \
+    X(CANCELLED, "cancelled")     /* by handler or operator */                                            \
+    X(QUARANTINED, "quarantined") /* never ran: unknown type or undecodable payload */                    \
+    X(GIVEN_BACK, "given_back")   /* drain: pending, execution taken back */                              \
+    X(LAPSED, "lapsed")           /* by a sweeper: the owner is gone; epoch + 1 */                        \
+    X(EXPIRED, "expired")         /* pending past expires_at: cancelled */                                \
+    X(REQUEUED, "requeued")       /* dead, quarantined or cancelled -> pending, full budget; epoch + 1 */
+
+enum hfi_event_kind {
+#define HFI_EVENT_MEMBER(name, text) HFI_EVENT_##name,
+    HFI_EVENT_MAP(HFI_EVENT_MEMBER)
+#undef HFI_EVENT_MEMBER
+    HFI_EVENT_COUNT
+};
+const char *hfi_event_name(int kind);
+
+struct hfi_event {
+    enum hfi_event_kind kind;
+    struct hf_wall now;
+    int64_t node;                     /* who does it; owner for CLAIMED */
+    const struct hf_outcome *outcome; /* FAILED, REJECTED; SUCCEEDED may carry one for the history */
+    int64_t delay_ms;                 /* SNOOZED; REJECTED: floor of the wait, ≥ 250 */
+    const char *error_type;           /* QUARANTINED, CANCELLED, LAPSED: `unknown_type`, `payload.undecodable`, `lease.lapsed` */
+    const char *message;
+    const char *detail;               /* NULL or full text (output of a process) for the dead letter */
+    const char *actor;                /* CANCELLED, REQUEUED */
+    bool crash;                       /* LAPSED: the process died under it (not a suspend or a store outage) */
+    bool may_have_sent;               /* GIVEN_BACK, LAPSED of a job that is not repeatable: ends as outcome.unknown */
+    const void *result;               /* SUCCEEDED */
+    size_t result_length;
+};
+
+/* What the configuration says about a job; immutable, from hfi_rulebook_for. */
+struct hfi_rules {
+    const struct hfi_curve *policy;   /* used when the job has none of its own */
+    bool repeatable;
+    uint32_t max_crashes;             /* 3 */
+    uint32_t max_give_backs;          /* 20 */
+    int64_t retry_after_cap_ms;       /* 1 h */
+    int64_t give_up_after_ms;         /* 24 h; REJECTED: measured from max(run_at, unhealthy_since) */
+    int64_t unhealthy_since_us;       /* 0 = healthy */
+    const char *const *never_retry;   /* error types by dotted prefix */
+    size_t never_retry_count;
+    uint64_t random;                  /* for jitter */
+};
+
+/* The whole consequence; the store writes it in one transaction. Texts borrowed from job and event. */
+struct hfi_change {
+    struct hfi_job job; /* the new record: same id, borrowed texts */
+    bool has_history;
+    struct hfi_history history;
+    bool has_death;
+    struct hfi_death death;
+};
+
+/* Executions in force: explicit > policy of the job > rules. */
+uint32_t hfi_max_executions(const struct hfi_job *job, const struct hfi_rules *rules);
+
+/* 0, or HF_ESTATE when the state does not know the event (`change` is untouched then). */
+int hfi_transition(const struct hfi_job *job, const struct hfi_event *event, const struct hfi_rules *rules,
+                   struct hfi_change *change);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_WRITER_H
+#define HFI_JOBS_WRITER_H
+
+#include "jobs/store.h"
+
+/*
+ * The one writer thread of a store: takes whatever waits (urgent first, then in order), commits it as one group, answers.
+ * A batch is bounded, and small when idle: an op never waits for company.
+ */
+struct hfi_writer;
+
+/* The public store: a port and its writer. */
+struct hf_store {
+    struct hfi_store *port;
+    struct hfi_writer *writer;
+};
+
+int hfi_writer_new(struct hfi_store *store, struct hfi_writer **writer); /* a thread of its own */
+/* For virtual time: commits on `scheduler`'s thread, one turn after the first submit. */
+int hfi_writer_new_on(struct hfi_store *store, struct hfi_scheduler *scheduler, struct hfi_writer **writer);
+void hfi_writer_close(struct hfi_writer *writer); /* runs what waits, joins; NULL is fine */
+
+/* Any thread. The op is the writer's until done ran (on op->home's thread, else on the writer's). Never fails. */
+void hfi_writer_submit(struct hfi_writer *writer, struct hfi_op *op);
+/* Blocking; returns op->code. HF_EDEADLK on the writer thread, or on the loop thread of a scheduler that registered it. */
+int hfi_writer_do(struct hfi_writer *writer, struct hfi_op *op);
+bool hfi_writer_on_thread(const struct hfi_writer *writer);
+/* Threads that must not block here call this at their start with true; hfi_may_block() is then false on them. */
+void hfi_thread_must_not_block(bool must_not);
+bool hfi_may_block(void);
+
+struct hfi_writer_counts {
+    uint64_t commits, ops, longest_us;
+};
+void hfi_writer_look(struct hfi_writer *writer, struct hfi_writer_counts *counts);
+
+#endif
