@@ -66,15 +66,15 @@ static inline void hf_error_init(struct hf_error *error) {
     error->size = (uint32_t)sizeof *error;
 }
 
-/* Constant English text of a code; "unknown error" for any other number. Thread-safe. Since 0.1. */
+/* Constant English text of a code; "success" for 0, "unknown error" for any other number. Thread-safe. Since 0.1. */
 HF_API const char *hf_strerror(int code);
 
-/* Constant name ("HF_EINVAL"); "HF_EUNKNOWN" for any other number. Thread-safe. Since 0.1. */
+/* Constant name ("HF_EINVAL"); "HF_OK" for 0, "HF_EUNKNOWN" for any other number. Thread-safe. Since 0.1. */
 HF_API const char *hf_error_name(int code);
 
 /*
- * Writes `[file:line:column: ]what: why (fix)` into `text` of `length` bytes, always NUL-terminated, cut on a
- * code point. Returns the length the whole text has. Thread-safe. Since 0.1.
+ * Writes `[file:[line:column:] ]what: why (fix)` into `text` of `length` bytes, always NUL-terminated, cut on a
+ * code point; without a `why` the text of the code stands in its place. Returns the length the whole text has. Thread-safe. Since 0.1.
  */
 HF_API size_t hf_error_print(const struct hf_error *error, char *text, size_t length);
 

@@ -35,9 +35,9 @@ static inline struct hf_mono hfi_mono_after_ms(struct hf_mono now, int64_t ms) {
 }
 
 #define HFI_RFC3339_LENGTH 28
-/* `2026-11-30T10:05:00.123456Z` into at least HFI_RFC3339_LENGTH bytes. 0 gives "". */
+/* `2026-11-30T10:05:00.123456Z` into at least HFI_RFC3339_LENGTH bytes. 0 gives "". Clamped to the years 0000…9999. */
 char *hfi_rfc3339(int64_t wall_us, char *text);
-/* Parses RFC 3339 with zone or offset (required); -1 on anything else, never guesses. */
+/* Parses RFC 3339 with zone or offset (required), cut to µs; HF_EINVAL on anything else, never guesses. */
 int hfi_rfc3339_parse(const char *text, int64_t *wall_us);
 /* Days since 1970-01-01 of a proleptic Gregorian date. */
 int64_t hfi_days_from_civil(int64_t year, int month, int day);

@@ -21,7 +21,10 @@ size_t hfi_text_copy(char *to, size_t room, const char *from); /* the same from 
 bool hfi_text_equal_nocase(const char *a, const char *b); /* ASCII */
 bool hfi_dotted_prefix(const char *prefix, const char *text); /* `sql` ⊃ `sql.40P01`, not `sqlx` [S2.14] */
 
-/* Fills `error` (NULL is fine) and returns `code`. `what: why (fix)`; fix may be NULL. Texts are cleaned and cut. */
+/*
+ * Fills `error` (NULL is fine) and returns `code`. `what: why (fix)`; fix may be NULL. Texts are cleaned and cut. All
+ * else in it is reset: set `native`, `file`, `line` and `column` afterwards.
+ */
 int hfi_fail(struct hf_error *error, int code, const char *what, const char *fix, const char *why, ...)
     HF_PRINTF(5, 6);
 
@@ -43,7 +46,8 @@ void hfi_bytes_free(struct hfi_bytes *bytes);
 void hfi_bytes_add(struct hfi_bytes *bytes, const void *data, size_t length);
 void hfi_bytes_text(struct hfi_bytes *bytes, const char *text);
 void hfi_bytes_print(struct hfi_bytes *bytes, const char *format, ...) HF_PRINTF(2, 3);
-/* A JSON string with quotes and escapes; invalid bytes become U+FFFD. */
+/* A JSON string with quotes and escapes; invalid bytes become U+FFFD. NULL gives `null`. */
 void hfi_bytes_json(struct hfi_bytes *bytes, const char *text);
+void hfi_bytes_json_n(struct hfi_bytes *bytes, const char *text, size_t length); /* the same of `length` bytes */
 
 #endif
