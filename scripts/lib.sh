@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+# Shared by quickstart.sh and test.sh; POSIX sh, for a Debian that has nothing but sh and apt-get.
+
+BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config libcurl4-openssl-dev libuv1-dev libsqlite3-dev libjansson-dev libyaml-dev uthash-dev ca-certificates"
+TEST_PACKAGES="g++ clang libclang-rt-14-dev binutils libcmocka-dev python3 valgrind nginx-light procps"
+
+say() {
+    printf '%s\n' "$*" >&2
+}
+
+fail() {
+    say "holdfast: $*"
+    exit 1
+}
+
+# Installs what is missing of "$@"; asks nothing and touches no network when all is there.
+need_packages() {
+    missing=
+    for package in "$@"; do
+        status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || status=
+        [ "$status" = installed ] || missing="$missing $package"
+    done
+    [ -n "$missing" ] || return 0
+    command -v apt-get >/dev/null 2>&1 || fail "these packages are missing:$missing (install them, then run this again)"
+    as_root=
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null 2>&1 || fail "these packages are missing:$missing (run this as root once, or install sudo)"
+        as_root=sudo
+    fi
+    say "installing:$missing"
+    $as_root apt-get update -q >&2 || say "apt-get update failed; trying with the lists that are here"
+    # shellcheck disable=SC2086
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing >&2 ||
+        fail "could not install:$missing (see above)"
+}
+
+# Configures the build folder "$1" once with the remaining options, then builds it.
+build() {
+    folder=$1
+    shift
+    [ -f "$folder/build.ninja" ] || meson setup "$folder" "$@" >&2 || fail "meson setup $folder failed (see above)"
+    meson configure "$folder" "$@" >/dev/null || fail "meson configure $folder failed"
+    ninja -C "$folder" >&2 || fail "building $folder failed (see above)"
+}
