@@ -17,6 +17,7 @@
 #include "queue.h"
 #include "runner.h"
 #include "store.h"
+#include "units.h"
 #include "version.h"
 
 #endif

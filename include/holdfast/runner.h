@@ -21,11 +21,17 @@ struct hf_curve_options {
     uint32_t max_executions;
     uint32_t curve_length;
     int64_t curve_ms[HF_CURVE_MAX];
+    double jitter; /* 0; 0.1 = each wait ±10 % [C5] */
 };
 static inline void hf_curve_options_init(struct hf_curve_options *options) {
     memset(options, 0, sizeof *options);
     options->size = (uint32_t)sizeof *options;
 }
+
+/* Fills the waits with base·factor^(n−1) up to `cap_ms` (0: none) [S1.5]. HF_EINVAL: base < 1 ms, factor not in 1…1000, cap < base. Since 0.1. */
+HF_API int hf_curve_exponential(struct hf_curve_options *options, int64_t base_ms, double factor, int64_t cap_ms);
+/* Fills the waits with n^power s + `plus_ms`, each ± `jitter` [S2.2]. HF_EINVAL: power 0 or > 8, plus < 0, jitter not in [0, 1]. Since 0.1. */
+HF_API int hf_curve_polynomial(struct hf_curve_options *options, uint32_t power, int64_t plus_ms, double jitter);
 
 struct hf_queue_options {
     uint32_t size;
@@ -104,6 +110,13 @@ struct hf_runner_options {
     size_t type_count;
     const struct hf_webhook_options *webhooks;
     size_t webhook_count;
+    /* how long ended rows are kept; 0 = for ever */
+    int64_t keep_succeeded_ms;    /* 7 d */
+    int64_t keep_cancelled_ms;    /* 7 d */
+    int64_t keep_dead_ms;         /* 30 d */
+    int64_t keep_quarantined_ms;  /* 30 d */
+    int64_t keep_dead_letters_ms; /* 90 d, settled ones only */
+    int64_t keep_inbox_ms;        /* 30 d */
 };
 HF_API void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t size);
 static inline void hf_runner_options_init(struct hf_runner_options *options) {

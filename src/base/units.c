@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public face of our durations, times and text rules, so that programs read and write what holdfast does. Decides
+ * nothing: text.c and clock.c do. Any thread.
+ */
+#include "holdfast/units.h"
+
+#include "base/clock.h"
+#include "base/text.h"
+
+_Static_assert(HF_TIME_LENGTH == HFI_RFC3339_LENGTH, "one length of a printed time");
+
+int hf_duration_parse(const char *text, int64_t *ms) {
+    return text && ms ? hfi_duration_parse(text, ms) : HF_EINVAL;
+}
+
+char *hf_duration_print(int64_t ms, char *text) {
+    return hfi_duration_print(ms, text);
+}
+
+int hf_time_parse(const char *text, int64_t *wall_us) {
+    return text && wall_us ? hfi_rfc3339_parse(text, wall_us) : HF_EINVAL;
+}
+
+char *hf_time_print(int64_t wall_us, char *text) {
+    return hfi_rfc3339(wall_us, text);
+}
+
+bool hf_text_valid(const char *bytes, size_t length) {
+    return length == 0 || (bytes && hfi_text_valid(bytes, length));
+}
