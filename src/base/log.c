@@ -8,17 +8,16 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sigpipe.h"
 #include "base/text.h"
 
 #define TEXT_MAX 4000
@@ -61,23 +60,14 @@ static void write_all(struct iovec *parts, int count) {
     }
 }
 
-/* A stderr whose reader is gone must not kill the host: SIGPIPE is held back for the write and taken away after it. */
+/* A stderr whose reader is gone must not kill the host. */
 static void write_quietly(struct iovec *parts, int count) {
-    sigset_t pipe_signal, before, pending;
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    sigpending(&pending);
-    bool was_pending = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    struct hfi_sigpipe saved;
+    hfi_sigpipe_block(&saved);
     pthread_mutex_lock(&stderr_lock);
     write_all(parts, count);
     pthread_mutex_unlock(&stderr_lock);
-    if (!was_pending) {
-        const struct timespec no_wait = {0, 0};
-        while (sigtimedwait(&pipe_signal, NULL, &no_wait) < 0 && errno == EINTR)
-            continue;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    hfi_sigpipe_restore(&saved);
 }
 
 static void write_stderr(enum hf_log_level level, const char *event, const char *fields) {

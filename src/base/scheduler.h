@@ -56,19 +56,25 @@ struct hfi_scheduler_ops {
     uint32_t version;
     struct hf_mono (*mono)(struct hfi_scheduler *self);
     struct hf_wall (*wall)(struct hfi_scheduler *self);
-    /* Arms or moves; a time in the past fires in the next turn. HF_ENOMEM leaves it disarmed. */
+    /* Arms or moves; a time in the past counts as now and fires in the next turn. Never early. HF_ENOMEM leaves it
+     * disarmed. */
     int (*arm)(struct hfi_scheduler *self, struct hfi_timer *timer, struct hf_mono at);
     void (*disarm)(struct hfi_scheduler *self, struct hfi_timer *timer); /* not armed: a no-op */
-    /* `fd` stays the caller's and must outlive the watch. events 0 is legal: nothing reported until changed. */
+    /*
+     * `fd` stays the caller's, must outlive the watch and becomes non-blocking. Level-triggered. events 0 is legal:
+     * nothing reported until changed. HF_EEXIST: it is watched already; HF_ENOTSUP: a regular file; HF_EINVAL: no fd.
+     */
     int (*watch)(struct hfi_scheduler *self, int fd, unsigned events, hfi_watch_fn ready, void *user,
                  struct hfi_watch **watch);
     int (*change)(struct hfi_scheduler *self, struct hfi_watch *watch, unsigned events);
     void (*unwatch)(struct hfi_scheduler *self, struct hfi_watch *watch); /* no callback after it; NULL is fine */
-    void (*post)(struct hfi_scheduler *self, struct hfi_task *task); /* any thread; in order; cannot fail */
-    int (*run)(struct hfi_scheduler *self);  /* until stop; returns 0 */
-    void (*stop)(struct hfi_scheduler *self); /* any thread */
-    bool (*on_thread)(struct hfi_scheduler *self); /* is this the thread that runs it? */
-    void (*close)(struct hfi_scheduler *self); /* frees it; posted tasks that did not run are dropped */
+    void (*post)(struct hfi_scheduler *self, struct hfi_task *task);      /* any thread; in order; cannot fail */
+    int (*run)(struct hfi_scheduler *self);   /* until stop; returns 0. May be called again */
+    void (*stop)(struct hfi_scheduler *self); /* any thread; ends the run after this turn, or the next one at once */
+    bool (*on_thread)(struct hfi_scheduler *self); /* is this the thread that runs it just now? */
+    /* Frees it, watches included; not while it runs, and no post or stop after it. Tasks that did not run are dropped.
+     */
+    void (*close)(struct hfi_scheduler *self);
 };
 struct hfi_scheduler {
     const struct hfi_scheduler_ops *ops;

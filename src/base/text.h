@@ -18,15 +18,14 @@ bool hfi_text_valid(const char *bytes, size_t length);
 size_t hfi_text_clean(char *to, size_t room, const char *from, size_t length);
 size_t hfi_text_copy(char *to, size_t room, const char *from); /* the same from a C string */
 
-bool hfi_text_equal_nocase(const char *a, const char *b); /* ASCII */
+bool hfi_text_equal_nocase(const char *a, const char *b);     /* ASCII */
 bool hfi_dotted_prefix(const char *prefix, const char *text); /* `sql` ⊃ `sql.40P01`, not `sqlx` [S2.14] */
 
 /*
  * Fills `error` (NULL is fine) and returns `code`. `what: why (fix)`; fix may be NULL. Texts are cleaned and cut. All
  * else in it is reset: set `native`, `file`, `line` and `column` afterwards.
  */
-int hfi_fail(struct hf_error *error, int code, const char *what, const char *fix, const char *why, ...)
-    HF_PRINTF(5, 6);
+int hfi_fail(struct hf_error *error, int code, const char *what, const char *fix, const char *why, ...) HF_PRINTF(5, 6);
 
 /* Durations `250ms 5s 2m 1h 7d`, whole numbers; 0, HF_EINVAL (no unit or not a number) or HF_ETOOBIG (overflow). */
 int hfi_duration_parse(const char *text, int64_t *ms);
