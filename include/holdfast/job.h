@@ -85,7 +85,7 @@ struct hf_job_view {
     size_t result_length;
     int32_t priority;
     uint32_t executions, failures, snoozes, crashes, give_backs, deaths;
-    uint32_t max_executions;       /* in force */
+    uint32_t max_executions;       /* in force; 0: its type's, worked out at the first start */
     bool max_executions_explicit;  /* given at enqueue */
     int64_t epoch, root_id, parent_id;
     int64_t run_at_us, expires_at_us, created_at_us, started_at_us, finished_at_us, cancel_requested_at_us;

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_VIEWS_H
+#define HFI_JOBS_VIEWS_H
+
+#include "holdfast/dead.h"
+#include "holdfast/job.h"
+#include "holdfast/store.h"
+#include "jobs/record.h"
+
+/*
+ * Builders of the snapshots that stores hand out. A row is filled by the store with texts of any lifetime (NULL = "")
+ * and copied with them: `add` copies every text, in lists no payload, result or detail (their lengths stay). `size` of
+ * the rows is set here. 0 or HF_ENOMEM; after an error free what was begun. One thread at a time.
+ */
+int hfi_job_list_new(struct hf_job_list **list);
+int hfi_job_list_add(struct hf_job_list *list, const struct hf_job_view *row);
+void hfi_job_list_set_next(struct hf_job_list *list, int64_t cursor); /* last id of a page that has a next one */
+
+int hfi_job_new(const struct hf_job_view *row, struct hf_job **job); /* with payload and result */
+int hfi_job_add_history(struct hf_job *job, const struct hf_history_view *row);
+
+int hfi_dead_list_new(struct hf_dead_list **list);
+int hfi_dead_list_add(struct hf_dead_list *list, const struct hf_dead_view *row);
+void hfi_dead_list_set_next(struct hf_dead_list *list, int64_t cursor);
+int hfi_dead_new(const struct hf_dead_view *row, struct hf_dead **dead); /* with payload and detail */
+
+int hfi_queue_list_new(struct hf_queue_list **list);
+int hfi_queue_list_add(struct hf_queue_list *list, const struct hf_queue_view *row);
+int hfi_downstream_list_new(struct hf_downstream_list **list);
+int hfi_downstream_list_add(struct hf_downstream_list *list, const struct hf_downstream_row *row);
+
+/* A view of a stored record; its texts are the job's, `owner` and `key`. `key` has HFI_IDEMPOTENCY_ROOM bytes. */
+#define HFI_IDEMPOTENCY_ROOM (HFI_KEY_MAX + 1)
+void hfi_job_view_fill(struct hf_job_view *view, const struct hfi_job *job, const char *owner, const char *uuid,
+                       char *key);
+/* The idempotency key in force: the stored one, or `<store uuid>-<root id>` when that is empty. Returns `key`. */
+char *hfi_idempotency_key(const struct hfi_job *job, const char *uuid, char *key);
+
+/* Rows of one page: 0 gives 100, at most 1000. */
+uint32_t hfi_page_limit(uint32_t limit);
+/* A fingerprint as text, into at least 17 bytes. */
+char *hfi_fingerprint_print(uint64_t fingerprint, char *text);
+
+#endif
