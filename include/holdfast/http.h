@@ -38,6 +38,15 @@ static inline void hf_downstream_options_init(struct hf_downstream_options *opti
     options->response_limit = 1048576;
 }
 
+/* The same in one line. */
+static inline struct hf_downstream_options hf_downstream_at(const char *name, const char *url) {
+    struct hf_downstream_options options;
+    hf_downstream_options_init(&options);
+    options.name = name;
+    options.url = url;
+    return options;
+}
+
 /* One logical request to a downstream. Everything is copied at the start. */
 struct hf_request {
     uint32_t size;
@@ -58,6 +67,16 @@ static inline void hf_request_init(struct hf_request *request) {
     request->size = (uint32_t)sizeof *request;
     request->method = "GET";
     request->path = "";
+}
+
+/* The same in one line: `method` and `path` at `downstream`. */
+static inline struct hf_request hf_request_to(const char *downstream, const char *method, const char *path) {
+    struct hf_request request;
+    hf_request_init(&request);
+    request.downstream = downstream;
+    request.method = method;
+    request.path = path;
+    return request;
 }
 
 /* The end of a call: its outcome, and the answer if there was one. */

@@ -72,6 +72,16 @@ static inline void hf_job_spec_init(struct hf_job_spec *spec) {
     spec->size = (uint32_t)sizeof *spec;
 }
 
+/* The same in one line: a job of `type` with a text as its payload. */
+static inline struct hf_job_spec hf_job_of(const char *type, const char *payload) {
+    struct hf_job_spec spec;
+    hf_job_spec_init(&spec);
+    spec.type = type;
+    spec.payload = payload;
+    spec.payload_length = strlen(payload);
+    return spec;
+}
+
 /* A snapshot of a stored job. Texts belong to the view's owner (list or job); "" when absent. Times µs UTC, 0 = none. */
 struct hf_job_view {
     uint32_t size;

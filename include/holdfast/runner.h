@@ -83,6 +83,15 @@ static inline void hf_type_options_init(struct hf_type_options *options) {
     options->kill_grace_ms = 5000;
 }
 
+/* The same in one line, for a handler in C. */
+static inline struct hf_type_options hf_type_native(const char *name) {
+    struct hf_type_options options;
+    hf_type_options_init(&options);
+    options.kind = HF_KIND_NATIVE;
+    options.name = name;
+    return options;
+}
+
 struct hf_runner_options {
     uint32_t size;
     uint32_t workers;            /* max(2 × CPU, 8) [S3.8] */
@@ -190,6 +199,9 @@ HF_API struct hf_client *hf_work_client(const struct hf_work *work);
 /* hf_call with the job's idempotency key and the total cut to what is left of the execution timeout. */
 HF_API int hf_work_call(struct hf_work *work, const struct hf_request *request, struct hf_response **response,
                         struct hf_error *error);
+
+/* One such call, whose outcome becomes that of the execution, as it is: what most handlers return. */
+HF_API enum hf_result hf_work_forward(struct hf_work *work, const struct hf_request *request);
 
 /* How it ended. Each returns what the handler has to return; the last one before that counts. */
 HF_API enum hf_result hf_work_ok(struct hf_work *work, const void *result, size_t length);
