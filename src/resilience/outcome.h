@@ -28,6 +28,7 @@ struct hf_outcome {
     bool retry_refused;      /* budget */
     bool gate_downstream;    /* Retry-After of a 503 (or 429 without a limit key): gates the downstream */
     bool gate_limit;         /* Retry-After of a 429: gates the job's limit key if it has one, else the downstream */
+    bool life;               /* a complete answer that proves the peer alive though the verdict is neutral (half-open only) */
     bool touched;            /* somebody filled it */
     int64_t retry_after_ms;  /* -1 none */
     struct hfi_phases phases;
@@ -36,9 +37,9 @@ struct hf_outcome {
     char rule[48];
 };
 
-void hfi_outcome_init(struct hf_outcome *outcome); /* untouched, NEUTRAL, no waits, phases -1 */
+void hfi_outcome_init(struct hf_outcome *outcome); /* untouched, NEUTRAL, transient, no waits, phases -1 */
 void hfi_outcome_success(struct hf_outcome *outcome, const char *rule);
-/* A failure with every verdict given; message is cleaned and cut. */
+/* Writes the verdicts and texts; empties message, wait and gates; keeps native, stage, sent, counts and phases. */
 void hfi_outcome_set(struct hf_outcome *outcome, enum hf_outcome_kind kind, enum hf_retry retry,
                      enum hf_verdict verdict, enum hf_class klass, const char *error_type, const char *rule);
 void hfi_outcome_message(struct hf_outcome *outcome, const char *format, ...) HF_PRINTF(2, 3);
