@@ -272,9 +272,12 @@ struct hfi_store;
 struct hfi_store_ops {
     uint32_t version;
     const char *kind;
-    /* One transaction for all; per-op codes. When the commit itself fails every op gets its code. Writer thread only. */
+    /* One transaction for all; per-op codes. When the commit itself fails every op gets its code, and HF_EBUSY on all of
+     * them makes the writer try again: an op that failed has changed none of its in-out fields and left no output to
+     * free. Writer thread only. */
     void (*commit)(struct hfi_store *self, struct hfi_op **ops, size_t count);
-    /* Between batches on the writer thread: checkpoints, ballast. `idle`: nothing is waiting. Returns ms until it wants to be called again, or -1. */
+    /* Between batches on the writer thread: checkpoints, ballast. `idle`: nothing is waiting,
+     * perhaps only for a moment. May be NULL. Returns ms until it wants to be called again, or -1. */
     int64_t (*housekeep)(struct hfi_store *self, bool idle);
     /* Reads: any thread but loop and writer. */
     int (*list_jobs)(struct hfi_store *self, const struct hf_job_filter *filter, struct hf_job_list **list, struct hf_error *error);

@@ -10,6 +10,8 @@
  */
 struct hfi_writer;
 
+#define HFI_WRITER_PATIENCE_MS 10000 /* a store that answers HF_EBUSY is tried again for so long */
+
 /* The public store: a port and its writer. */
 struct hf_store {
     struct hfi_store *port;
@@ -17,7 +19,8 @@ struct hf_store {
 };
 
 int hfi_writer_new(struct hfi_store *store, struct hfi_writer **writer); /* a thread of its own */
-/* For virtual time: commits on `scheduler`'s thread, one turn after the first submit. */
+/* For virtual time: commits on `scheduler`'s thread, one turn after the first submit; used on that thread only. There
+ * hfi_writer_do commits at once, on the caller's stack. */
 int hfi_writer_new_on(struct hfi_store *store, struct hfi_scheduler *scheduler, struct hfi_writer **writer);
 void hfi_writer_close(struct hfi_writer *writer); /* runs what waits, joins; NULL is fine */
 
