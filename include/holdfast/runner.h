@@ -21,7 +21,8 @@ struct hf_curve_options {
     uint32_t max_executions;
     uint32_t curve_length;
     int64_t curve_ms[HF_CURVE_MAX];
-    double jitter; /* 0; 0.1 = each wait ±10 % [C5] */
+    double jitter;  /* 0; 0.1 = each wait ±10 % [C5] */
+    int64_t cap_ms; /* 0 = none; no wait is longer, jitter included [S2.3] */
 };
 static inline void hf_curve_options_init(struct hf_curve_options *options) {
     memset(options, 0, sizeof *options);

@@ -16,7 +16,8 @@ struct hfi_curve {
     int64_t id;              /* in the store's `policies`, 0 = not stored */
     uint32_t max_executions; /* ≥ 1 */
     uint32_t length;         /* 0 = no waits: a second execution is due at once */
-    uint32_t jitter_permille;
+    uint32_t jitter_permille; /* each wait ± that share of it [C5] */
+    int64_t cap_ms;           /* no wait is longer, jitter included [S2.3]; 0 = none */
     int64_t waits_ms[HF_CURVE_MAX];
 };
 

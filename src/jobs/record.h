@@ -18,9 +18,12 @@
 #define HFI_TYPE_MAX 300
 #define HFI_NAME_MAX 120
 #define HFI_KEY_MAX 300
+#define HFI_LIMIT_MAX (HFI_NAME_MAX + 1 + HFI_KEY_MAX) /* `name:key` */
 #define HFI_CORRELATION_MAX 64
+#define HFI_TRACE_MAX 512
+#define HFI_TAGS_MAX 1000
 #define HFI_ERROR_MESSAGE_MAX 4000
-#define HFI_DETAIL_MAX 16384
+#define HFI_DETAIL_MAX 65536
 #define HFI_RESULT_MAX 65536
 
 struct hfi_job {
@@ -38,8 +41,12 @@ struct hfi_job {
     int64_t root_id, parent_id;
     int64_t cancel_requested_at_us;
     int64_t crash_window_us;            /* when the first of `crashes` came */
+    int64_t waiting_since_us;           /* due since, while rejections move run_at; 0 = run_at says it. give_up counts from it */
     int64_t progress;
-    const char *type, *queue, *downstream, *breaker_key, *limit_key, *unique_key, *idempotency_key;
+    const char *type, *queue, *downstream, *breaker_key;
+    const char *limit_key;       /* `name:key` */
+    const char *unique_key;      /* as given; hfi_unique_scope makes what is unique */
+    const char *idempotency_key; /* as given, else `<store uuid>-<root id>`: the store puts it */
     const char *source, *source_message_id, *correlation_id, *trace_context, *tags, *content_type;
     const char *reason; /* why run_at is what it is: `curve`, `retry_after`, `breaker.open`, `snooze` … */
     const char *error_class, *error_type, *error_message, *cancel_by, *cancel_reason;
@@ -52,14 +59,23 @@ struct hfi_job {
 /* A copy in one block (payload and result too); NULL when out of memory. */
 struct hfi_job *hfi_job_copy(const struct hfi_job *job);
 
-/* `queue␟type␟key`, the scope of a unique key (I40), into `text`. */
+/* `queue␟type␟key`, the scope of a unique key (I40), into `text`; "" for an empty key. Names hold no control
+ * characters, so no two scopes look alike. Returns the length of the whole. */
+#define HFI_UNIQUE_SCOPE_MAX (HFI_NAME_MAX + 1 + HFI_TYPE_MAX + 1 + HFI_KEY_MAX)
 size_t hfi_unique_scope(char *text, size_t room, const char *queue, const char *type, const char *key);
 /* A unique key binds while the job is pending, waiting or running. */
 #define HFI_UNIQUE_STATES ((1 << HF_JOB_PENDING) | (1 << HF_JOB_WAITING) | (1 << HF_JOB_RUNNING))
 
+/* What a checked spec cannot borrow from it. Lives as long as the job that hfi_spec_check filled. */
+struct hfi_spec_room {
+    struct hfi_curve curve; /* given with the job; max_executions 0: none was */
+    char limit_key[HFI_LIMIT_MAX + 1];
+};
 /* Checks a spec and fills `job` with borrowed texts and defaults; `max_payload` in bytes. 0, HF_EINVAL, HF_ETEXT, HF_ETOOBIG. */
 int hfi_spec_check(const struct hf_job_spec *spec, struct hf_wall now, uint32_t max_payload, struct hfi_job *job,
-                   struct hfi_curve *curve, struct hf_error *error);
+                   struct hfi_spec_room *room, struct hf_error *error);
+/* A name as types, queues and sinks have them: 1…`max` bytes of text without control characters. 0, HF_EINVAL, HF_ETEXT, HF_ETOOBIG. */
+int hfi_name_check(const char *what, const char *name, size_t max, struct hf_error *error);
 
 /* One execution, for the history. Texts borrowed. */
 struct hfi_history {
@@ -70,7 +86,9 @@ struct hfi_history {
     int32_t event; /* enum hfi_event_kind */
     uint32_t attempts, retries;
     int64_t resolve_us, connect_us, tls_us, first_byte_us, total_us; /* of the last attempt; -1 */
-    const char *error_class, *error_type, *rule; /* "" on success */
+    const char *error_class; /* "" on success, as the texts below */
+    char error_type[64];
+    char rule[48];
     char message[512];
 };
 
@@ -83,10 +101,8 @@ struct hfi_death {
     char error_type[64];
     char rule[48];
     char message[HFI_ERROR_MESSAGE_MAX + 1];
-    const char *detail; /* NULL or more text, borrowed from the event */
+    const char *detail; /* NULL or more text, borrowed from the event, clean already */
     uint64_t fingerprint; /* of job type, downstream, class, error type, rule */
 };
-
-const char *hfi_state_text(int state);
 
 #endif

@@ -15,7 +15,7 @@
  * stores and the simulator run exactly this. X(NAME, text)
  */
 #define HFI_EVENT_MAP(X)                                                                                  \
-    X(CLAIMED, "claimed")         /* pending -> running: reserved; epoch + 1 */                           \
+    X(CLAIMED, "claimed")         /* pending, not expired -> running: reserved; epoch + 1 */              \
     X(STARTED, "started")         /* running: executions + 1, before the handler runs */                  \
     X(SUCCEEDED, "succeeded")                                                                             \
     X(FAILED, "failed")           /* by outcome: curve, or death */                                       \
@@ -26,7 +26,7 @@
     X(GIVEN_BACK, "given_back")   /* drain: pending, execution taken back */                              \
     X(LAPSED, "lapsed")           /* by a sweeper: the owner is gone; epoch + 1 */                        \
     X(EXPIRED, "expired")         /* pending past expires_at: cancelled */                                \
-    X(REQUEUED, "requeued")       /* dead, quarantined or cancelled -> pending, full budget; epoch + 1 */
+    X(REQUEUED, "requeued")       /* dead or quarantined -> pending, full budget; epoch + 1 [S1.20] */
 
 enum hfi_event_kind {
 #define HFI_EVENT_MEMBER(name, text) HFI_EVENT_##name,
@@ -41,13 +41,13 @@ struct hfi_event {
     struct hf_wall now;
     int64_t node;                     /* who does it; owner for CLAIMED */
     const struct hf_outcome *outcome; /* FAILED, REJECTED; SUCCEEDED may carry one for the history */
-    int64_t delay_ms;                 /* SNOOZED; REJECTED: floor of the wait, ≥ 250 */
+    int64_t delay_ms;                 /* SNOOZED; REJECTED: floor of the wait, 250 at least */
     const char *error_type;           /* QUARANTINED, CANCELLED, LAPSED: `unknown_type`, `payload.undecodable`, `lease.lapsed` */
-    const char *message;
-    const char *detail;               /* NULL or full text (output of a process) for the dead letter */
+    const char *message;              /* CANCELLED, REQUEUED: the reason */
+    const char *detail;               /* NULL or full text (output of a process) for the dead letter; clean UTF-8 */
     const char *actor;                /* CANCELLED, REQUEUED */
     bool crash;                       /* LAPSED: the process died under it (not a suspend or a store outage) */
-    bool may_have_sent;               /* GIVEN_BACK, LAPSED of a job that is not repeatable: ends as outcome.unknown */
+    bool may_have_sent;               /* GIVEN_BACK of a job that is not repeatable: ends as outcome.unknown; a lapse always does */
     const void *result;               /* SUCCEEDED */
     size_t result_length;
 };
@@ -66,19 +66,26 @@ struct hfi_rules {
     uint64_t random;                  /* for jitter */
 };
 
-/* The whole consequence; the store writes it in one transaction. Texts borrowed from job and event. */
+/*
+ * The whole consequence; the store writes it in one transaction. Texts are borrowed from the old job and the event, and
+ * from the buffers below: job.error_…, .reason and .cancel_… point into this very struct, so never copy it by value.
+ */
 struct hfi_change {
-    struct hfi_job job; /* the new record: same id, borrowed texts */
-    bool has_history;
+    struct hfi_job job; /* the new record, same id */
+    char actor[HFI_NAME_MAX + 1];
+    bool has_history; /* its buffers are filled either way */
     struct hfi_history history;
     bool has_death;
     struct hfi_death death;
 };
 
-/* Executions in force: explicit > policy of the job > rules. */
+/* Executions in force: explicit > policy of the job > rules; 1 at least. Snoozed executions do not count against it (I37). */
 uint32_t hfi_max_executions(const struct hfi_job *job, const struct hfi_rules *rules);
 
-/* 0, or HF_ESTATE when the state does not know the event (`change` is untouched then). */
+/*
+ * 0, or HF_ESTATE when the state does not know the event (`change` is untouched then). A running job with started_at 0 is
+ * reserved, not started. `rules` may be NULL for CLAIMED, STARTED, SUCCEEDED, CANCELLED, EXPIRED and REQUEUED.
+ */
 int hfi_transition(const struct hfi_job *job, const struct hfi_event *event, const struct hfi_rules *rules,
                    struct hfi_change *change);
 

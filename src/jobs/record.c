@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copies job records and judges what somebody wants to enqueue. Must never store a text that is not clean UTF-8, nor
+ * guess at a spec that contradicts itself. Pure but for the allocation of the copy. Any thread.
+ */
+#include "jobs/record.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+
+#define SEPARATOR "\x1f"
+#define WAIT_MAX_MS (INT64_C(3660) * 86400000) /* ten years: longer is a slip in the unit */
+
+/* Every text of a job, for whoever must treat all alike. */
+static const size_t texts[] = {
+    offsetof(struct hfi_job, type),          offsetof(struct hfi_job, queue),
+    offsetof(struct hfi_job, downstream),    offsetof(struct hfi_job, breaker_key),
+    offsetof(struct hfi_job, limit_key),     offsetof(struct hfi_job, unique_key),
+    offsetof(struct hfi_job, idempotency_key), offsetof(struct hfi_job, source),
+    offsetof(struct hfi_job, source_message_id), offsetof(struct hfi_job, correlation_id),
+    offsetof(struct hfi_job, trace_context), offsetof(struct hfi_job, tags),
+    offsetof(struct hfi_job, content_type),  offsetof(struct hfi_job, reason),
+    offsetof(struct hfi_job, error_class),   offsetof(struct hfi_job, error_type),
+    offsetof(struct hfi_job, error_message), offsetof(struct hfi_job, cancel_by),
+    offsetof(struct hfi_job, cancel_reason),
+};
+#define TEXTS (sizeof texts / sizeof *texts)
+
+static const char **text_at(struct hfi_job *job, size_t index) {
+    return (const char **)(void *)((char *)job + texts[index]);
+}
+
+/* Moves `length` bytes behind what the block holds already. */
+static void *append(char **end, const void *data, size_t length) {
+    char *place = *end;
+    if (length > 0)
+        memcpy(place, data, length);
+    *end += length;
+    return place;
+}
+
+struct hfi_job *hfi_job_copy(const struct hfi_job *job) {
+    struct hfi_job shape = *job;
+    size_t size = sizeof shape;
+    for (size_t i = 0; i < TEXTS; i++) {
+        const char **text = text_at(&shape, i);
+        if (!*text)
+            *text = "";
+        size += strlen(*text) + 1;
+    }
+    if (!shape.payload)
+        shape.payload_length = 0;
+    if (!shape.result)
+        shape.result_length = 0;
+    size += shape.payload_length + shape.result_length;
+    struct hfi_job *copy = hfi_alloc(size);
+    if (!copy)
+        return NULL;
+    char *end = (char *)(copy + 1);
+    for (size_t i = 0; i < TEXTS; i++) {
+        const char **text = text_at(&shape, i);
+        *text = append(&end, *text, strlen(*text) + 1);
+    }
+    shape.payload = append(&end, shape.payload, shape.payload_length);
+    shape.result = append(&end, shape.result, shape.result_length);
+    *copy = shape;
+    return copy;
+}
+
+size_t hfi_unique_scope(char *text, size_t room, const char *queue, const char *type, const char *key) {
+    if (key[0] == '\0') {
+        if (room > 0)
+            text[0] = '\0';
+        return 0;
+    }
+    int length = snprintf(text, room, "%s" SEPARATOR "%s" SEPARATOR "%s", queue, type, key);
+    return length > 0 ? (size_t)length : 0;
+}
+
+/* A text that may be absent; `*text` becomes "" then. */
+static int check_text(const char *what, const char **text, size_t max, struct hf_error *error) {
+    if (!*text)
+        *text = "";
+    size_t length = strlen(*text);
+    if (length > max)
+        return hfi_fail(error, HF_ETOOBIG, what, "shorten it", "%zu bytes, at most %zu fit", length, max);
+    if (!hfi_text_valid(*text, length))
+        return hfi_fail(error, HF_ETEXT, what, "send it as UTF-8", "not valid UTF-8");
+    return 0;
+}
+
+/* The same for names: no control characters, so they can be joined, logged and shown on one line. */
+static int check_word(const char *what, const char **text, size_t max, struct hf_error *error) {
+    int code = check_text(what, text, max, error);
+    for (const char *at = *text; code == 0 && *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            code = hfi_fail(error, HF_EINVAL, what, "use printable characters", "holds the control character 0x%02x",
+                            (unsigned)(unsigned char)*at);
+    return code;
+}
+
+int hfi_name_check(const char *what, const char *name, size_t max, struct hf_error *error) {
+    if (!name || name[0] == '\0')
+        return hfi_fail(error, HF_EINVAL, what, "give a name", "empty");
+    return check_word(what, &name, max, error);
+}
+
+static int check_texts(struct hfi_job *job, struct hf_error *error) {
+    int code = hfi_name_check("type", job->type, HFI_TYPE_MAX, error);
+    if (code == 0)
+        code = hfi_name_check("queue", job->queue, HFI_NAME_MAX, error);
+    if (code == 0)
+        code = check_word("downstream", &job->downstream, HFI_NAME_MAX, error);
+    if (code == 0)
+        code = check_word("content_type", &job->content_type, HFI_NAME_MAX, error);
+    if (code == 0)
+        code = check_text("unique_key", &job->unique_key, HFI_KEY_MAX, error);
+    if (code == 0)
+        code = check_word("idempotency_key", &job->idempotency_key, HFI_KEY_MAX, error); /* becomes a header */
+    if (code == 0)
+        code = check_text("correlation_id", &job->correlation_id, HFI_CORRELATION_MAX, error);
+    if (code == 0)
+        code = check_word("trace_context", &job->trace_context, HFI_TRACE_MAX, error); /* becomes a header */
+    if (code == 0)
+        code = check_text("tags", &job->tags, HFI_TAGS_MAX, error);
+    if (code == 0)
+        code = check_word("source", &job->source, HFI_NAME_MAX, error);
+    if (code == 0)
+        code = check_text("source_message_id", &job->source_message_id, HFI_KEY_MAX, error);
+    return code;
+}
+
+static int check_limit(const struct hf_job_spec *spec, char *limit, struct hf_error *error) {
+    const char *name = spec->limit_name, *key = spec->limit_key;
+    limit[0] = '\0';
+    if (!name && !key)
+        return 0;
+    if (!name || !key || !key[0])
+        return hfi_fail(error, HF_EINVAL, "limit_key", "give limit_name and limit_key together", "one of them is missing");
+    int code = hfi_name_check("limit_name", name, HFI_NAME_MAX, error);
+    if (code == 0 && strchr(name, ':'))
+        code = hfi_fail(error, HF_EINVAL, "limit_name", "choose another name", "holds a colon, which ends the name");
+    if (code == 0)
+        code = check_word("limit_key", &key, HFI_KEY_MAX, error);
+    if (code == 0)
+        snprintf(limit, HFI_LIMIT_MAX + 1, "%s:%s", name, key);
+    return code;
+}
+
+static int check_curve(const struct hf_job_spec *spec, struct hfi_curve *curve, struct hf_error *error) {
+    memset(curve, 0, sizeof *curve);
+    if (spec->curve_length == 0)
+        return 0;
+    if (!spec->curve_ms)
+        return hfi_fail(error, HF_EINVAL, "curve_ms", NULL, "NULL, but curve_length is %" PRIu32, spec->curve_length);
+    if (spec->curve_length > HF_CURVE_MAX)
+        return hfi_fail(error, HF_ETOOBIG, "curve_length", "the last wait is reused", "%" PRIu32 " waits, at most %d fit",
+                        spec->curve_length, HF_CURVE_MAX);
+    for (uint32_t i = 0; i < spec->curve_length; i++) {
+        if (spec->curve_ms[i] < 0 || spec->curve_ms[i] > WAIT_MAX_MS)
+            return hfi_fail(error, HF_EINVAL, "curve_ms", "waits are milliseconds, 0 to ten years",
+                            "wait %" PRIu32 " is %" PRId64 " ms", i + 1, spec->curve_ms[i]);
+        curve->waits_ms[i] = spec->curve_ms[i];
+    }
+    curve->length = spec->curve_length;
+    curve->max_executions = spec->max_executions > 0 ? spec->max_executions : spec->curve_length + 1;
+    return 0;
+}
+
+static int check_numbers(const struct hf_job_spec *spec, uint32_t max_payload, struct hf_error *error) {
+    if (spec->priority < 0 || spec->priority > 9)
+        return hfi_fail(error, HF_EINVAL, "priority", "0 to 9, higher runs first", "%" PRId32, spec->priority);
+    if (spec->payload_length > 0 && !spec->payload)
+        return hfi_fail(error, HF_EINVAL, "payload", NULL, "NULL, but payload_length is %zu", spec->payload_length);
+    if (spec->payload_length > max_payload)
+        return hfi_fail(error, HF_ETOOBIG, "payload", "store it elsewhere and pass its id",
+                        "%zu bytes, at most %" PRIu32 " fit", spec->payload_length, max_payload);
+    if (spec->run_at_us < 0 || spec->expires_at_us < 0)
+        return hfi_fail(error, HF_EINVAL, spec->run_at_us < 0 ? "run_at_us" : "expires_at_us",
+                        "times are µs UTC since 1970", "negative");
+    if (spec->run_at_us > 0 && spec->expires_at_us > 0 && spec->expires_at_us <= spec->run_at_us)
+        return hfi_fail(error, HF_EINVAL, "expires_at_us", "let it expire after run_at_us",
+                        "it would expire before it is due");
+    if (spec->source_message_id && spec->source_message_id[0] && (!spec->source || !spec->source[0]))
+        return hfi_fail(error, HF_EINVAL, "source", "name the source", "missing beside a source_message_id");
+    return 0;
+}
+
+static void fill(const struct hf_job_spec *spec, struct hf_wall now, struct hfi_job *job) {
+    memset(job, 0, sizeof *job);
+    for (size_t i = 0; i < TEXTS; i++)
+        *text_at(job, i) = "";
+    job->state = HF_JOB_PENDING;
+    job->priority = spec->priority;
+    job->run_at_us = spec->run_at_us > 0 ? spec->run_at_us : now.us;
+    job->reason = spec->run_at_us > now.us ? "scheduled" : "";
+    job->expires_at_us = spec->expires_at_us;
+    job->created_at_us = now.us;
+    job->max_executions = spec->max_executions;
+    job->execution_timeout_ms = -1;
+    job->type = spec->type;
+    job->queue = spec->queue && spec->queue[0] ? spec->queue : "default";
+    job->downstream = spec->downstream;
+    job->unique_key = spec->unique_key;
+    job->idempotency_key = spec->idempotency_key;
+    job->source = spec->source;
+    job->source_message_id = spec->source_message_id;
+    job->correlation_id = spec->correlation_id;
+    job->trace_context = spec->trace_context;
+    job->tags = spec->tags;
+    job->content_type = spec->content_type;
+    job->payload = spec->payload;
+    job->payload_length = spec->payload_length;
+}
+
+int hfi_spec_check(const struct hf_job_spec *given, struct hf_wall now, uint32_t max_payload, struct hfi_job *job,
+                   struct hfi_spec_room *room, struct hf_error *error) {
+    struct hf_job_spec spec;
+    if (!given || given->size < sizeof given->size)
+        return hfi_fail(error, HF_EINVAL, "job spec", "call hf_job_spec_init first", "its size is not set");
+    hf_job_spec_init(&spec);
+    memcpy(&spec, given, given->size < sizeof spec ? given->size : sizeof spec); /* an older caller's is shorter */
+    fill(&spec, now, job);
+    int code = check_texts(job, error);
+    if (code == 0)
+        code = check_numbers(&spec, max_payload, error);
+    if (code == 0)
+        code = check_limit(&spec, room->limit_key, error);
+    if (code == 0)
+        code = check_curve(&spec, &room->curve, error);
+    job->limit_key = room->limit_key;
+    job->breaker_key = job->downstream;
+    return code;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one function that changes a job's state: what each event does in each state. Must never lower an epoch, lose the
+ * count of a real start, or end a job by a failure without a death. Failures are judged in failure.c. Pure. Any thread.
+ */
+#include "jobs/transition.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "jobs/failure.h"
+
+#define REJECTED_FLOOR_MS 250 /* no hot loop after a rejection */
+
+static const char *const event_names[] = {
+#define NAME(name, text) text,
+    HFI_EVENT_MAP(NAME)
+#undef NAME
+};
+
+const char *hfi_event_name(int kind) {
+    return kind >= 0 && kind < HFI_EVENT_COUNT ? event_names[kind] : "unknown";
+}
+
+uint32_t hfi_max_executions(const struct hfi_job *job, const struct hfi_rules *rules) {
+    uint32_t max = job->max_executions;
+    if (max == 0 && job->policy)
+        max = job->policy->max_executions;
+    if (max == 0 && rules && rules->policy)
+        max = rules->policy->max_executions;
+    return max > 0 ? max : 1;
+}
+
+static bool started(const struct hfi_job *job) {
+    return job->started_at_us != 0;
+}
+
+/* Out of `running`: nobody owns it any more, and if somebody else took it the old owner's writes must miss [3.1]. */
+static void release(struct hfi_job *job, const struct hfi_event *event) {
+    if (job->state == HF_JOB_RUNNING && event->node != job->owner)
+        job->epoch++;
+    job->owner = 0;
+}
+
+static void to_pending(const struct hfi_event *event, struct hfi_change *change, int64_t run_at_us) {
+    release(&change->job, event);
+    change->job.state = HF_JOB_PENDING;
+    change->job.run_at_us = run_at_us;
+    change->history.next_run_at_us = run_at_us;
+}
+
+static void to_end(const struct hfi_event *event, struct hfi_change *change, enum hf_job_state state) {
+    release(&change->job, event);
+    change->job.state = (int32_t)state;
+    change->job.reason = "";
+    change->job.waiting_since_us = 0;
+    change->job.finished_at_us = event->now.us;
+}
+
+/* Takes back the execution that has begun, as if it had never been [S2.10, I43]. */
+static void take_back(struct hfi_job *job) {
+    if (started(job) && job->executions > 0)
+        job->executions--;
+    job->started_at_us = 0;
+}
+
+static void claimed(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    (void)rules;
+    job->state = HF_JOB_RUNNING;
+    job->epoch++;
+    job->owner = event->node;
+    job->started_at_us = 0;
+}
+
+static void begun(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    (void)rules;
+    if (job->executions < UINT32_MAX)
+        job->executions++;
+    job->started_at_us = event->now.us > 0 ? event->now.us : 1;
+}
+
+static void succeeded(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    (void)rules;
+    to_end(event, change, HF_JOB_SUCCEEDED);
+    job->result = event->result;
+    job->result_length = event->result ? event->result_length : 0;
+    job->error_class = job->error_type = job->error_message = ""; /* plain success [S1.9]; the history keeps them */
+    change->has_history = true;
+}
+
+/* A failure that was judged: the next execution, or the death. */
+static void conclude(const struct hfi_event *event, const struct hfi_failure *failure, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    change->has_history = true;
+    job->error_class = change->history.error_class;
+    job->error_type = change->history.error_type;
+    if (failure->dies) {
+        to_end(event, change, failure->quarantined ? HF_JOB_QUARANTINED : HF_JOB_DEAD);
+        hfi_failure_death(failure, event, change);
+        job->error_type = change->death.error_type;
+        job->error_message = change->death.message;
+        return;
+    }
+    job->waiting_since_us = 0;
+    job->reason = failure->reason;
+    job->error_message = change->history.message;
+    to_pending(event, change, failure->next_run_at_us);
+}
+
+static void failed(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_failure failure;
+    hfi_failure_outcome(event, rules, change, &failure);
+    conclude(event, &failure, change);
+}
+
+static void rejected(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    const struct hf_outcome *outcome = event->outcome;
+    struct hfi_failure failure;
+    bool ran = started(job);
+    int64_t due = job->waiting_since_us != 0 ? job->waiting_since_us : job->run_at_us;
+    take_back(job);
+    hfi_failure_note(event, "rejected", change);
+    if (hfi_failure_gives_up(event, rules, due, change, &failure)) {
+        conclude(event, &failure, change);
+        return;
+    }
+    int64_t wait = event->delay_ms > REJECTED_FLOOR_MS ? event->delay_ms : REJECTED_FLOOR_MS;
+    if (outcome && outcome->retry_after_ms > wait)
+        wait = outcome->retry_after_ms;
+    to_pending(event, change, hfi_add(event->now.us, hfi_ms_to_us(wait)));
+    job->waiting_since_us = due;
+    job->reason = change->history.error_type;
+    change->has_history = ran;
+}
+
+static void snoozed(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    (void)rules;
+    int64_t delay = event->delay_ms > 0 ? event->delay_ms : 0;
+    to_pending(event, change, hfi_add(event->now.us, hfi_ms_to_us(delay)));
+    if (job->snoozes < UINT32_MAX)
+        job->snoozes++;
+    job->waiting_since_us = 0;
+    job->reason = "snooze";
+    change->has_history = true;
+}
+
+static void cancelled(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    (void)rules;
+    to_end(event, change, HF_JOB_CANCELLED);
+    hfi_text_copy(change->actor, sizeof change->actor, event->actor);
+    hfi_text_copy(change->history.message, sizeof change->history.message, event->message);
+    job->cancel_by = change->actor;
+    job->cancel_reason = change->history.message;
+    change->has_history = true;
+}
+
+static void quarantined(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_failure failure;
+    (void)rules;
+    if (change->job.state == HF_JOB_RUNNING)
+        take_back(&change->job); /* it never ran */
+    hfi_failure_quarantine(event, change, &failure);
+    conclude(event, &failure, change);
+}
+
+/* Due at once, in its old place: what was claimed was due. */
+static void due_again(const struct hfi_event *event, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    to_pending(event, change, job->run_at_us < event->now.us ? job->run_at_us : event->now.us);
+}
+
+static void given_back(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    struct hfi_failure failure;
+    if (!started(job)) {
+        due_again(event, change);
+        return;
+    }
+    hfi_failure_note(event, "given_back", change);
+    if (hfi_failure_give_back_ends(event, rules, change, &failure)) {
+        conclude(event, &failure, change);
+        return;
+    }
+    if (job->give_backs < rules->max_give_backs) {
+        take_back(job);
+        job->give_backs++;
+    }
+    due_again(event, change);
+    change->has_history = true;
+}
+
+static void lapsed(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    struct hfi_failure failure;
+    change->history.node = job->owner;
+    job->owner = 0;
+    job->epoch++; /* whoever does it, even the owner's own reconciliation: the execution may still be going on */
+    struct hfi_event by_nobody = *event;
+    by_nobody.node = 0;
+    if (!started(job)) {
+        due_again(&by_nobody, change);
+        return;
+    }
+    hfi_failure_lapse(event, rules, change, &failure);
+    conclude(&by_nobody, &failure, change);
+}
+
+static void expired(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    (void)rules;
+    to_end(event, change, HF_JOB_CANCELLED);
+    job->cancel_by = "holdfast";
+    job->cancel_reason = "expired";
+    snprintf(change->history.message, sizeof change->history.message, "expired");
+    change->has_history = true;
+}
+
+static void requeued(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    struct hfi_history *history = &change->history;
+    (void)rules;
+    job->epoch++;
+    job->state = HF_JOB_PENDING;
+    job->run_at_us = event->now.us;
+    job->reason = "requeue";
+    job->executions = job->failures = job->snoozes = job->crashes = job->give_backs = 0;
+    job->crash_window_us = job->waiting_since_us = 0;
+    job->started_at_us = job->finished_at_us = job->cancel_requested_at_us = 0;
+    job->cancel_by = job->cancel_reason = "";
+    job->progress = 0; /* from the top [S1.19] */
+    if (job->expires_at_us <= event->now.us)
+        job->expires_at_us = 0; /* a person wants it to run */
+    hfi_text_copy(change->actor, sizeof change->actor, event->actor);
+    char message[sizeof history->message * 2];
+    snprintf(message, sizeof message, "%s%s%s", change->actor, event->message && event->message[0] ? ": " : "",
+             event->message ? event->message : "");
+    hfi_text_copy(history->message, sizeof history->message, message);
+    history->next_run_at_us = job->run_at_us;
+    change->has_history = true;
+}
+
+typedef void (*step_fn)(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change);
+
+/* What must hold besides the state. */
+#define RAN 1u      /* the handler was started */
+#define NOT_RAN 2u  /* only reserved */
+#define IN_TIME 4u  /* expires_at has not come */
+#define OVERDUE 8u  /* it has */
+struct step {
+    step_fn run;
+    unsigned when;
+};
+
+/* The whole machine. What is not here is HF_ESTATE. */
+#define STATES (HF_JOB_CANCELLED + 1)
+static const struct step steps[STATES][HFI_EVENT_COUNT] = {
+    [HF_JOB_PENDING] = {[HFI_EVENT_CLAIMED] = {claimed, IN_TIME},
+                        [HFI_EVENT_CANCELLED] = {cancelled, 0},
+                        [HFI_EVENT_QUARANTINED] = {quarantined, 0},
+                        [HFI_EVENT_EXPIRED] = {expired, OVERDUE}},
+    [HF_JOB_WAITING] = {[HFI_EVENT_CANCELLED] = {cancelled, 0}, [HFI_EVENT_EXPIRED] = {expired, OVERDUE}},
+    [HF_JOB_RUNNING] = {[HFI_EVENT_STARTED] = {begun, NOT_RAN | IN_TIME},
+                        [HFI_EVENT_SUCCEEDED] = {succeeded, RAN},
+                        [HFI_EVENT_FAILED] = {failed, RAN},
+                        [HFI_EVENT_REJECTED] = {rejected, 0},
+                        [HFI_EVENT_SNOOZED] = {snoozed, RAN},
+                        [HFI_EVENT_CANCELLED] = {cancelled, 0},
+                        [HFI_EVENT_QUARANTINED] = {quarantined, 0},
+                        [HFI_EVENT_GIVEN_BACK] = {given_back, 0},
+                        [HFI_EVENT_LAPSED] = {lapsed, 0},
+                        [HFI_EVENT_EXPIRED] = {expired, NOT_RAN | OVERDUE}},
+    [HF_JOB_DEAD] = {[HFI_EVENT_REQUEUED] = {requeued, 0}},
+    [HF_JOB_QUARANTINED] = {[HFI_EVENT_REQUEUED] = {requeued, 0}},
+};
+
+static bool holds(unsigned when, const struct hfi_job *job, struct hf_wall now) {
+    bool overdue = job->expires_at_us != 0 && job->expires_at_us <= now.us;
+    return !((when & RAN && !started(job)) || (when & NOT_RAN && started(job)) || (when & IN_TIME && overdue) ||
+             (when & OVERDUE && !overdue));
+}
+
+/* What every history row says, before the event adds its own. */
+static void begin(const struct hfi_job *job, const struct hfi_event *event, struct hfi_change *change) {
+    const struct hf_outcome *outcome = event->outcome;
+    struct hfi_history *history = &change->history;
+    change->job = *job;
+    change->actor[0] = '\0';
+    change->has_history = change->has_death = false;
+    memset(&change->death, 0, offsetof(struct hfi_death, message) + 1);
+    change->death.detail = NULL;
+    change->death.fingerprint = 0;
+    memset(history, 0, offsetof(struct hfi_history, message) + 1);
+    history->job_id = job->id;
+    history->execution = job->executions;
+    history->started_at_us = job->state == HF_JOB_RUNNING ? job->started_at_us : 0;
+    history->ended_at_us = event->now.us;
+    history->node = event->node;
+    history->event = (int32_t)event->kind;
+    history->error_class = "";
+    history->resolve_us = history->connect_us = history->tls_us = history->first_byte_us = history->total_us = -1;
+    if (!outcome)
+        return;
+    history->attempts = outcome->attempts;
+    history->retries = outcome->retries;
+    history->resolve_us = outcome->phases.resolve_us;
+    history->connect_us = outcome->phases.connect_us;
+    history->tls_us = outcome->phases.tls_us;
+    history->first_byte_us = outcome->phases.first_byte_us;
+    history->total_us = outcome->phases.total_us;
+    hfi_text_copy(history->rule, sizeof history->rule, outcome->rule);
+}
+
+int hfi_transition(const struct hfi_job *job, const struct hfi_event *event, const struct hfi_rules *rules,
+                   struct hfi_change *change) {
+    if (job->state < 0 || job->state >= STATES || (int)event->kind < 0 || event->kind >= HFI_EVENT_COUNT)
+        return HF_ESTATE;
+    const struct step *step = &steps[job->state][event->kind];
+    if (!step->run || !holds(step->when, job, event->now))
+        return HF_ESTATE;
+    begin(job, event, change);
+    step->run(event, rules, change);
+    return 0;
+}
