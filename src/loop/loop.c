@@ -6,7 +6,9 @@
  */
 #include "loop/loop.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/alloc.h"
@@ -140,7 +142,26 @@ static const struct hfi_scheduler_ops ops = {
     .close = close_loop,
 };
 
+/*
+ * Without enough descriptors libuv aborts the process (its signal pipe, made with the first loop) or leaks what it got.
+ * For us that must be an error, so it is tried first: 2 for that pipe, 2 for the loop's own, an epoll and an eventfd.
+ * Another thread may still take the last ones in between.
+ */
+static bool descriptors_left(void) {
+    int ends[3][2];
+    int count = 0;
+    while (count < 3 && pipe2(ends[count], O_CLOEXEC) == 0)
+        count++;
+    for (int i = 0; i < count; i++) {
+        close(ends[i][0]);
+        close(ends[i][1]);
+    }
+    return count == 3;
+}
+
 static int open_handles(struct hfi_loop *loop) {
+    if (!descriptors_left())
+        return UV_EMFILE;
     int code = uv_loop_init(&loop->uv);
     if (code != 0)
         return code;
