@@ -174,14 +174,28 @@ HF_API int hf_runner_drain(struct hf_runner *runner);
 HF_API void hf_runner_free(struct hf_runner *runner); /* drains first; NULL is fine */
 HF_API struct hf_client *hf_runner_client(struct hf_runner *runner);
 
+/*
+ * What a runner did since it was made. Every started execution ends in exactly one of these: started = succeeded +
+ * retried + died + snoozed + cancelled + given_back + rejected + lost + running.
+ */
 struct hf_runner_counts {
     uint32_t size;
-    uint64_t claimed, started, succeeded, retried, died, quarantined, snoozed, cancelled, given_back, rejected, lapsed;
+    uint64_t claimed, started, succeeded, retried, died, snoozed, cancelled, given_back, rejected;
+    uint64_t lost;       /* executions whose end could not be recorded as theirs: the job had another owner by then */
+    uint64_t running;    /* now, those included whose end is being written */
+    uint64_t quarantined; /* jobs of unknown types; never started */
+    uint64_t lapsed;     /* jobs taken from nodes that were gone */
+    uint64_t orphaned;   /* of these: died with it */
+    uint64_t expired;    /* ended unstarted, past expires_at */
+    uint64_t overdue;    /* executions that still ran 10 s after their limit */
     uint64_t attempts;   /* requests put on the wire for jobs */
     uint64_t alerts_sent, alerts_failed;
-    uint64_t parked;     /* due jobs kept back by an open breaker, now */
-    uint64_t running;    /* now */
+    uint64_t parked;     /* due jobs kept back by a breaker, a ramp or a gate, now; at most 100,000 of a lane count */
 };
+static inline void hf_runner_counts_init(struct hf_runner_counts *counts) {
+    memset(counts, 0, sizeof *counts);
+    counts->size = (uint32_t)sizeof *counts;
+}
 HF_API void hf_runner_look(struct hf_runner *runner, struct hf_runner_counts *counts); /* any thread */
 /* Downstreams of the runner, to look at their breakers. NULL when there is none of that name. One reference. */
 HF_API struct hf_downstream *hf_runner_downstream(struct hf_runner *runner, const char *name);

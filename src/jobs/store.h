@@ -100,10 +100,14 @@ struct hfi_lane_row {
     bool paused;         /* its queue is */
     const char *queue, *type, *breaker_key, *limit_key; /* empty texts for lanes below `known` */
 };
+#define HFI_KEPT_MAX 100000
 struct hfi_op_lanes {
     struct hfi_op op;
     int64_t known;             /* texts only of lanes above it */
     struct hf_wall now;
+    const int64_t *kept;       /* lanes that are kept back: their due jobs are counted; NULL none */
+    size_t kept_count;
+    uint64_t kept_due;         /* out: due jobs of `kept`, each lane counted up to HFI_KEPT_MAX */
     struct hfi_lane_row *rows; /* out, one block to hfi_free: new lanes, and every lane with next_due ≤ now */
     size_t count;
     int64_t next_due_us;       /* out: earliest next_due after now; INT64_MAX none */
@@ -167,7 +171,7 @@ struct hfi_op_expire { /* ends pending jobs past expires_at */
     struct hf_wall now;
     uint32_t limit, ended;
 };
-struct hfi_op_quarantine { /* pending due jobs of a lane whose type nobody has */
+struct hfi_op_quarantine { /* pending due jobs of a lane whose type no node has: nothing is done while another node's row names the type */
     struct hfi_op op;
     const struct hfi_rulebook *book;
     int64_t lane, node;

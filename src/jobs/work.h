@@ -40,6 +40,7 @@ struct hf_work {
     struct hf_client *client;     /* for native handlers */
     struct hf_mono deadline;      /* of the execution; HFI_FOREVER_US without a timeout */
     uint32_t max_executions;
+    char key[HFI_KEY_MAX + 1];    /* idempotency key in force: hfi_idempotency_key, filled by the runner */
     _Atomic int stop;             /* enum hfi_stop: why it should end */
     _Atomic uint32_t attempts;    /* requests its calls put on the wire */
     _Atomic bool may_have_sent;   /* some attempt may have reached a peer */

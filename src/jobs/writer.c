@@ -31,9 +31,10 @@ struct hfi_writer {
     struct hfi_scheduler *scheduler; /* NULL: a thread of its own */
     struct hfi_timer turn;           /* of the scheduler */
     pthread_t thread;
-    pthread_mutex_t lock; /* of lines, closing and counts */
+    pthread_mutex_t lock; /* of lines, ears, closing and counts */
     pthread_cond_t work;
     struct line urgent, waiting;
+    struct hfi_writer_ear *ears;
     bool closing;
     struct hfi_writer_counts counts;
     /* The committing thread's alone: */
@@ -166,6 +167,48 @@ static bool be_patient(struct hfi_writer *writer, struct hf_mono now) {
     return patient;
 }
 
+/* Does it tell a runner that there may be something to do? */
+static bool is_news(const struct hfi_op *op) {
+    switch (op->kind) {
+    case HFI_OP_PUT:
+    case HFI_OP_CANCEL:
+    case HFI_OP_REQUEUE:
+    case HFI_OP_REDRIVE:
+    case HFI_OP_PAUSE:
+        return op->code == 0;
+    case HFI_OP_DOWNSTREAM:
+        return op->code == 0 && ((const struct hfi_op_downstream *)(const void *)op)->set & HFI_DOWNSTREAM_FORCED;
+    default:
+        return false;
+    }
+}
+
+/* Lock held. */
+static void tell_ears(const struct hfi_writer *writer) {
+    bool news = false;
+    for (size_t i = 0; i < writer->count && !news && writer->ears; i++)
+        news = is_news(writer->batch[i]);
+    for (struct hfi_writer_ear *ear = writer->ears; news && ear; ear = ear->next)
+        ear->heard(ear->user);
+}
+
+void hfi_writer_listen(struct hfi_writer *writer, struct hfi_writer_ear *ear) {
+    pthread_mutex_lock(&writer->lock);
+    ear->next = writer->ears;
+    writer->ears = ear;
+    pthread_mutex_unlock(&writer->lock);
+}
+
+void hfi_writer_unlisten(struct hfi_writer *writer, struct hfi_writer_ear *ear) {
+    pthread_mutex_lock(&writer->lock);
+    struct hfi_writer_ear **at = &writer->ears;
+    while (*at && *at != ear)
+        at = &(*at)->next;
+    if (*at)
+        *at = ear->next;
+    pthread_mutex_unlock(&writer->lock);
+}
+
 static struct hf_mono now_of(const struct hfi_writer *writer) {
     return writer->scheduler ? writer->scheduler->ops->mono(writer->scheduler) : hfi_mono_now();
 }
@@ -193,6 +236,7 @@ static void commit(struct hfi_writer *writer) {
     } else {
         writer->counts.commits++;
         writer->counts.ops += writer->count;
+        tell_ears(writer);
     }
     pthread_mutex_unlock(&writer->lock);
     for (size_t i = 0; i < writer->count; i++)

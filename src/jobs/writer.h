@@ -28,6 +28,17 @@ void hfi_writer_close(struct hfi_writer *writer); /* runs what waits, joins; NUL
 void hfi_writer_submit(struct hfi_writer *writer, struct hfi_op *op);
 /* Blocking; returns op->code. HF_EDEADLK on the writer thread, or on the loop thread of a scheduler that registered it. */
 int hfi_writer_do(struct hfi_writer *writer, struct hfi_op *op);
+/*
+ * Somebody who wants to know when the work of others was committed here: an enqueue, a cancel, a requeue, a redrive, a
+ * pause, a forced state. `heard` runs on the writer's thread with its lock held: it may only post a task.
+ */
+struct hfi_writer_ear {
+    void (*heard)(void *user);
+    void *user;
+    struct hfi_writer_ear *next;
+};
+void hfi_writer_listen(struct hfi_writer *writer, struct hfi_writer_ear *ear);
+void hfi_writer_unlisten(struct hfi_writer *writer, struct hfi_writer_ear *ear); /* nothing is heard after it */
 bool hfi_writer_on_thread(const struct hfi_writer *writer);
 /* Threads that must not block here call this at their start with true; hfi_may_block() is then false on them. */
 void hfi_thread_must_not_block(bool must_not);

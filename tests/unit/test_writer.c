@@ -299,6 +299,41 @@ static void patience_ends_after_its_bound(void **state) {
     scheduler->ops->close(scheduler);
 }
 
+static void hear(void *user) {
+    ++*(int *)user;
+}
+
+/* I32: only news that was committed is heard, and nothing after the ear is gone. */
+static void an_ear_hears_what_others_committed(void **state) {
+    (void)state;
+    struct notes notes;
+    struct hfi_scheduler *scheduler;
+    struct hfi_op_leave quiet;
+    struct hfi_op_put put;
+    int heard = 0;
+    struct hfi_writer_ear ear = {.heard = hear, .user = &heard};
+    begin(&notes);
+    assert_int_equal(hfi_virtual_new((struct hf_mono){1000000}, (struct hf_wall){0}, &scheduler), 0);
+    assert_int_equal(hfi_writer_new_on(&notes.store, scheduler, &notes.writer), 0);
+    hfi_writer_listen(notes.writer, &ear);
+    prepare(&quiet, &notes, 1, false);
+    assert_int_equal(hfi_writer_do(notes.writer, &quiet.op), 0);
+    assert_int_equal(heard, 0);
+    memset(&put, 0, sizeof put);
+    put.op.kind = HFI_OP_PUT;
+    assert_int_equal(hfi_writer_do(notes.writer, &put.op), 0);
+    assert_int_equal(heard, 1);
+    notes.code = HF_EIO;
+    assert_int_equal(hfi_writer_do(notes.writer, &put.op), HF_EIO);
+    assert_int_equal(heard, 1);
+    notes.code = 0;
+    hfi_writer_unlisten(notes.writer, &ear);
+    assert_int_equal(hfi_writer_do(notes.writer, &put.op), 0);
+    assert_int_equal(heard, 1);
+    hfi_writer_close(notes.writer);
+    scheduler->ops->close(scheduler);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(urgent_operations_go_first_and_groups_are_bounded),
@@ -309,6 +344,7 @@ int main(void) {
         cmocka_unit_test(an_idle_writer_wakes_only_when_the_store_wished_it),
         cmocka_unit_test(in_virtual_time_a_group_is_one_turn_later),
         cmocka_unit_test(patience_ends_after_its_bound),
+        cmocka_unit_test(an_ear_hears_what_others_committed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }
