@@ -31,5 +31,7 @@ void hfi_window_init(struct hfi_window *window, int64_t window_ms);
 void hfi_window_clear(struct hfi_window *window);
 void hfi_window_add(struct hfi_window *window, struct hf_mono now, bool failure, bool slow);
 struct hfi_window_sum hfi_window_read(struct hfi_window *window, struct hf_mono now);
+/* What a read at `at`, now or later, would give; changes nothing. */
+struct hfi_window_sum hfi_window_peek(const struct hfi_window *window, struct hf_mono at);
 
 #endif

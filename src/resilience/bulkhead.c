@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts what is in flight against a maximum. Never waits. Any thread, no lock. */
+#include "resilience/bulkhead.h"
+
+void hfi_bulkhead_init(struct hfi_bulkhead *bulkhead, uint32_t max) {
+    atomic_init(&bulkhead->in_flight, 0);
+    bulkhead->max = max;
+}
+
+bool hfi_bulkhead_enter(struct hfi_bulkhead *bulkhead) {
+    uint32_t in_flight = atomic_load_explicit(&bulkhead->in_flight, memory_order_relaxed);
+    do {
+        if (in_flight >= bulkhead->max)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&bulkhead->in_flight, &in_flight, in_flight + 1,
+                                                    memory_order_acquire, memory_order_relaxed));
+    return true;
+}
+
+void hfi_bulkhead_leave(struct hfi_bulkhead *bulkhead) {
+    atomic_fetch_sub_explicit(&bulkhead->in_flight, 1, memory_order_release);
+}

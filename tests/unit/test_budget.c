@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* The retry budget and the bulkhead: R9, R10, R11, R13, R21, B19. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "resilience/budget.h"
+#include "resilience/bulkhead.h"
+#include "seed.h"
+
+#define S INT64_C(1000000)
+
+static struct hf_mono at(int64_t us) {
+    return (struct hf_mono){us};
+}
+
+static void r9_a_thousand_failures_at_once(void **state) {
+    (void)state;
+    struct hfi_budget b;
+    hfi_budget_init(&b, 10000, 200, 10);
+    for (int i = 0; i < 1000; i++)
+        hfi_budget_call(&b, at(100 * S));
+    int granted = 0;
+    for (int i = 0; i < 1000; i++)
+        granted += hfi_budget_take(&b, at(100 * S + 1));
+    assert_int_equal(granted, 200);
+    hfi_budget_end(&b);
+}
+
+static void r10_floor_at_low_rates(void **state) {
+    (void)state;
+    struct hfi_budget b;
+    hfi_budget_init(&b, 10000, 200, 10);
+    hfi_budget_call(&b, at(100 * S));
+    int granted = 0;
+    for (int i = 0; i < 100; i++)
+        granted += hfi_budget_take(&b, at(100 * S));
+    assert_int_equal(granted, 10);
+    hfi_budget_end(&b);
+}
+
+static void r11_refills_with_time(void **state) {
+    (void)state;
+    struct hfi_budget b;
+    hfi_budget_init(&b, 10000, 200, 10);
+    for (int round = 0; round < 5; round++) {
+        int64_t now = (100 + round * 11) * S;
+        int granted = 0;
+        for (int i = 0; i < 50; i++)
+            granted += hfi_budget_take(&b, at(now));
+        assert_int_equal(granted, 10);
+    }
+    hfi_budget_end(&b);
+}
+
+/* R13: a refusal names a wait, and after that wait a take succeeds; a millisecond before it does not. */
+static void r13_refill_is_exact(void **state) {
+    (void)state;
+    struct hfi_random random;
+    hfi_random_seed(&random, test_seed("budget"));
+    for (int round = 0; round < 500; round++) {
+        struct hfi_budget b;
+        int64_t now = (int64_t)hfi_random_below(&random, 1000 * S);
+        hfi_budget_init(&b, 10000, 200, 1 + (uint32_t)hfi_random_below(&random, 10));
+        while (hfi_budget_take(&b, at(now)))
+            now += (int64_t)hfi_random_below(&random, S / 2);
+        int64_t wait_ms = hfi_budget_refill_ms(&b, at(now));
+        assert_in_range(wait_ms, 1, 10001);
+        if (wait_ms > 1)
+            assert_false(hfi_budget_take(&b, at(now + (wait_ms - 1) * 1000 - 1000)));
+        assert_true(hfi_budget_take(&b, at(now + wait_ms * 1000)));
+        hfi_budget_end(&b);
+    }
+}
+
+static void nothing_to_give_waits_a_window(void **state) {
+    (void)state;
+    struct hfi_budget b;
+    hfi_budget_init(&b, 10000, 0, 0);
+    assert_false(hfi_budget_take(&b, at(S)));
+    assert_in_range(hfi_budget_refill_ms(&b, at(S)), 1, 10001);
+    hfi_budget_end(&b);
+}
+
+enum { THREADS = 16, EACH = 2000 };
+static struct hfi_budget shared;
+static struct hfi_bulkhead bulkhead;
+static pthread_barrier_t gate;
+static _Atomic int granted, over;
+
+static void *take_many(void *user) {
+    (void)user;
+    pthread_barrier_wait(&gate);
+    for (int i = 0; i < EACH; i++)
+        if (hfi_budget_take(&shared, at(100 * S)))
+            atomic_fetch_add(&granted, 1);
+    return NULL;
+}
+
+static void *enter_many(void *user) {
+    (void)user;
+    pthread_barrier_wait(&gate);
+    for (int i = 0; i < EACH; i++) {
+        if (!hfi_bulkhead_enter(&bulkhead))
+            continue;
+        if (atomic_load(&bulkhead.in_flight) > bulkhead.max)
+            atomic_fetch_add(&over, 1);
+        hfi_bulkhead_leave(&bulkhead);
+    }
+    return NULL;
+}
+
+static void crowd(void *(*run)(void *)) {
+    pthread_t threads[THREADS];
+    pthread_barrier_init(&gate, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&gate);
+}
+
+static void r9_no_crowd_overdraws_it(void **state) {
+    (void)state;
+    hfi_budget_init(&shared, 10000, 200, 10);
+    for (int i = 0; i < 5000; i++)
+        hfi_budget_call(&shared, at(100 * S));
+    crowd(take_many);
+    assert_int_equal(atomic_load(&granted), 1000);
+    hfi_budget_end(&shared);
+}
+
+static void bulkhead_holds_its_maximum(void **state) {
+    (void)state;
+    hfi_bulkhead_init(&bulkhead, 3);
+    for (int i = 0; i < 3; i++)
+        assert_true(hfi_bulkhead_enter(&bulkhead));
+    for (int i = 0; i < 1000; i++)
+        assert_false(hfi_bulkhead_enter(&bulkhead));
+    for (int i = 0; i < 3; i++)
+        hfi_bulkhead_leave(&bulkhead);
+    crowd(enter_many);
+    assert_int_equal(atomic_load(&over), 0);
+    assert_int_equal(atomic_load(&bulkhead.in_flight), 0); /* R21: nothing is eaten */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(r9_a_thousand_failures_at_once), cmocka_unit_test(r10_floor_at_low_rates),
+        cmocka_unit_test(r11_refills_with_time),          cmocka_unit_test(r13_refill_is_exact),
+        cmocka_unit_test(nothing_to_give_waits_a_window), cmocka_unit_test(r9_no_crowd_overdraws_it),
+        cmocka_unit_test(bulkhead_holds_its_maximum),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
