@@ -87,6 +87,11 @@ static bool used_up(const struct hfi_job *job, const struct hfi_rules *rules) {
     return used >= hfi_max_executions(job, rules);
 }
 
+/* By the configuration of this node, or of the one that started it. */
+static bool repeatable(const struct hfi_job *job, const struct hfi_rules *rules) {
+    return rules->repeatable && !job->not_repeatable;
+}
+
 static void count_failure(struct hfi_job *job) {
     if (job->failures < UINT32_MAX)
         job->failures++;
@@ -120,7 +125,7 @@ void hfi_failure_outcome(const struct hfi_event *event, const struct hfi_rules *
         dies(failure, HF_DEATH_PERMANENT, "permanent");
     else if (klass == HF_CLASS_POISON)
         dies(failure, HF_DEATH_POISON, "poison");
-    else if (!rules->repeatable && !proof)
+    else if (!repeatable(&change->job, rules) && !proof)
         dies_unknown(failure, change);
     else
         judge(event, rules, "exhausted", change, failure);
@@ -151,7 +156,7 @@ void hfi_failure_lapse(const struct hfi_event *event, const struct hfi_rules *ru
                  hfi_max_executions(job, rules)); /* [S2.20] */
     count_failure(job);
     bool crashing = crashes_too_often(event, rules, job);
-    if (!rules->repeatable) {
+    if (!repeatable(job, rules)) {
         dies_unknown(failure, change);
     } else if (crashing) {
         dies(failure, HF_DEATH_POISON, "poison");
@@ -195,7 +200,7 @@ bool hfi_failure_give_back_ends(const struct hfi_event *event, const struct hfi_
                                 struct hfi_change *change, struct hfi_failure *failure) {
     struct hfi_job *job = &change->job;
     memset(failure, 0, sizeof *failure);
-    if (!rules->repeatable && event->may_have_sent) {
+    if (!repeatable(job, rules) && event->may_have_sent) {
         count_failure(job);
         dies_unknown(failure, change);
         return true;

@@ -76,7 +76,8 @@ static void claimed(const struct hfi_event *event, const struct hfi_rules *rules
 
 static void begun(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
     struct hfi_job *job = &change->job;
-    (void)rules;
+    if (rules)
+        job->not_repeatable = !rules->repeatable;
     if (job->executions < UINT32_MAX)
         job->executions++;
     job->started_at_us = event->now.us > 0 ? event->now.us : 1;

@@ -84,7 +84,7 @@ uint32_t hfi_max_executions(const struct hfi_job *job, const struct hfi_rules *r
 
 /*
  * 0, or HF_ESTATE when the state does not know the event (`change` is untouched then). A running job with started_at 0 is
- * reserved, not started. `rules` may be NULL for CLAIMED, STARTED, SUCCEEDED, CANCELLED, EXPIRED and REQUEUED.
+ * reserved, not started. `rules` may be NULL for CLAIMED, STARTED, SUCCEEDED, CANCELLED, EXPIRED and REQUEUED; STARTED notes rules->repeatable.
  */
 int hfi_transition(const struct hfi_job *job, const struct hfi_event *event, const struct hfi_rules *rules,
                    struct hfi_change *change);
