@@ -40,7 +40,8 @@ struct hfi_attempt_facts {
     int status;             /* HTTP status of the final answer, 0 none */
     enum hf_stage stage;    /* how far it came */
     enum hf_sent sent;      /* by proof: NO only when nothing left */
-    const char *error_type; /* NULL, or a reason of the transport's own: `http.body_too_large`, `http.truncated_headers`, `local.descriptors`, `local.lookups` … */
+    const char *error_type; /* NULL, or a reason of the transport's own: `http.body_too_large`, `http.truncated_headers`, `http.connection_lost` (a reused
+                               one died before the answer), `local.descriptors`, `local.ports`, `local.lookups`, `local.memory`, `local.engine` */
     const char *message;    /* for people, without secrets */
     const char *retry_after; /* raw value or NULL */
     const struct hf_header *headers;
@@ -63,7 +64,9 @@ struct hfi_transport_ops {
     /* Ends it without `done`; the connection goes. Returns what may have been sent, with the phases so far. Never blocks. */
     enum hf_sent (*cancel)(struct hfi_transport *self, struct hfi_attempt *attempt, enum hf_stage *stage,
                            struct hfi_phases *phases);
-    void (*close)(struct hfi_transport *self); /* no attempt is left */
+    /* How far it has come; changes nothing. What the connect limit goes by. */
+    enum hf_stage (*stage)(struct hfi_transport *self, struct hfi_attempt *attempt);
+    void (*close)(struct hfi_transport *self); /* no attempt is left; not inside `done` */
 };
 struct hfi_transport {
     const struct hfi_transport_ops *ops;

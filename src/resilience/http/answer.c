@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What came back: collects the answer inside libcurl's callbacks and turns the end of a transfer into facts. Must
+ * never let a cut header pass for an answer, hold more than the body limit, or believe libcurl's code about what was
+ * sent: the callback before each send is the proof. On the scheduler's thread.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "resilience/http/engine.h"
+
+#define BODY_KEPT 65536 /* bytes of buffer that stay with a pooled handle */
+
+static const char *const reason_types[] = {
+#define HFI_REASON_TYPE(name, type, message) type,
+    HFI_REASON_MAP(HFI_REASON_TYPE)
+#undef HFI_REASON_TYPE
+};
+static const char *const reason_messages[] = {
+#define HFI_REASON_MESSAGE(name, type, message) message,
+    HFI_REASON_MAP(HFI_REASON_MESSAGE)
+#undef HFI_REASON_MESSAGE
+};
+
+void hfi_answer_reset(struct hfi_attempt *attempt) {
+    attempt->host = NULL;
+    attempt->leads = false;
+    attempt->looked_up = false;
+    attempt->lookup = -1;
+    attempt->wire = -1;
+    attempt->socket = -1;
+    attempt->sends = 0;
+    attempt->reason = HFI_REASON_NONE;
+    attempt->code = CURLE_OK;
+    attempt->failed_errno = 0;
+    attempt->status = 0;
+    attempt->final = false;
+    attempt->header_count = 0;
+    attempt->head.length = 0;
+    attempt->head.failed = false;
+    attempt->body.length = 0;
+    attempt->body.failed = false;
+    attempt->error[0] = '\0';
+    if (attempt->body.room > BODY_KEPT)
+        hfi_bytes_free(&attempt->body);
+    else if (attempt->body.room > 0)
+        attempt->body.data[0] = '\0';
+}
+
+static bool grow_headers(struct hfi_attempt *attempt) {
+    if (attempt->header_count < attempt->header_room)
+        return true;
+    size_t room = attempt->header_room ? attempt->header_room * 2 : 16;
+    struct hfi_header_at *at = hfi_realloc(attempt->at, room * sizeof *at);
+    if (at)
+        attempt->at = at;
+    struct hf_header *headers = hfi_realloc(attempt->headers, room * sizeof *headers);
+    if (headers)
+        attempt->headers = headers;
+    if (!at || !headers)
+        return false;
+    attempt->header_room = room;
+    return true;
+}
+
+/* One `Name: value` line; a line that starts with a space goes on with the last value (obs-fold, RFC 9112 5.2). */
+static bool add_header(struct hfi_attempt *attempt, const char *line, size_t length) {
+    struct hfi_bytes *head = &attempt->head;
+    const char *colon = memchr(line, ':', length), *end = line + length;
+    bool folded = line[0] == ' ' || line[0] == '\t';
+    const char *value = folded ? line : colon ? colon + 1 : NULL;
+    if (!value || (folded && attempt->header_count == 0))
+        return true;
+    while (value < end && (*value == ' ' || *value == '\t'))
+        value++;
+    if (folded) {
+        head->length--; /* the NUL behind it */
+        hfi_bytes_add(head, " ", 1);
+    } else {
+        if (!grow_headers(attempt))
+            return false;
+        struct hfi_header_at *at = &attempt->at[attempt->header_count++];
+        at->name = head->length;
+        hfi_bytes_add(head, line, (size_t)(colon - line));
+        hfi_bytes_add(head, "", 1);
+        at->value = head->length;
+    }
+    hfi_bytes_add(head, value, (size_t)(end - value));
+    hfi_bytes_add(head, "", 1);
+    return !head->failed;
+}
+
+/* `HTTP/1.1 200 OK`: three digits behind the first space. */
+static int status_of(const char *line, size_t length) {
+    const char *space = memchr(line, ' ', length);
+    if (!space || line + length - space < 4)
+        return 0;
+    int status = 0;
+    for (int i = 1; i <= 3; i++) {
+        if (!isdigit((unsigned char)space[i]))
+            return 0;
+        status = status * 10 + (space[i] - '0');
+    }
+    return status;
+}
+
+size_t hfi_answer_header(char *data, size_t one, size_t length, void *user) {
+    struct hfi_attempt *attempt = user;
+    size_t taken = one * length, end = taken;
+    while (end > 0 && isspace((unsigned char)data[end - 1]))
+        end--;
+    if (attempt->final)
+        return taken; /* a trailer: nothing of it decides anything */
+    if (end >= 9 && memcmp(data, "HTTP/", 5) == 0) {
+        attempt->status = status_of(data, end);
+        attempt->header_count = 0;
+        attempt->head.length = 0;
+        return taken;
+    }
+    if (end == 0) {
+        attempt->final = attempt->status >= 200;
+        return taken;
+    }
+    if (!add_header(attempt, data, end)) {
+        attempt->reason = HFI_REASON_MEMORY;
+        return 0;
+    }
+    return taken;
+}
+
+size_t hfi_answer_body(char *data, size_t one, size_t length, void *user) {
+    struct hfi_attempt *attempt = user;
+    size_t size = one * length;
+    if (size > (uint64_t)attempt->spec.response_limit - attempt->body.length) {
+        attempt->reason = HFI_REASON_BODY_TOO_LARGE;
+        return 0;
+    }
+    hfi_bytes_add(&attempt->body, data, size);
+    if (attempt->body.failed) {
+        attempt->reason = HFI_REASON_MEMORY;
+        return 0;
+    }
+    return size;
+}
+
+/*
+ * Right before the request goes out, every time. libcurl sends again by itself, POST included, when a reused
+ * connection died without an answer (L1): one attempt must be one request.
+ */
+int hfi_answer_send(void *user, char *remote, char *local, int remote_port, int local_port) {
+    struct hfi_attempt *attempt = user;
+    (void)remote;
+    (void)local;
+    (void)remote_port;
+    (void)local_port;
+    if (attempt->sends > 0 && !attempt->spec.repeatable) {
+        attempt->reason = HFI_REASON_CONNECTION_LOST;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    attempt->sends++;
+    hfi_hosts_resolved(attempt);
+    return CURL_PREREQFUNC_OK;
+}
+
+static bool was_reused(struct hfi_attempt *attempt) {
+    long connects = 0;
+    curl_easy_getinfo(attempt->easy, CURLINFO_NUM_CONNECTS, &connects);
+    return attempt->sends > 0 && connects == 0;
+}
+
+/* Proof only: nothing left, or a whole final header came. An old connection's idle 408 proves nothing. */
+enum hf_sent hfi_answer_sent(struct hfi_attempt *attempt) {
+    if (attempt->sends == 0)
+        return HF_SENT_NO;
+    return attempt->final && !(attempt->status == 408 && was_reused(attempt)) ? HF_SENT_YES : HF_SENT_MAYBE;
+}
+
+static bool is_tls_code(CURLcode code) {
+    switch (code) {
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_ENGINE_NOTFOUND:
+    case CURLE_SSL_ENGINE_SETFAILED:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_USE_SSL_FAILED:
+    case CURLE_SSL_ENGINE_INITFAILED:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CRL_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static enum hf_stage stage_of_sent(struct hfi_attempt *attempt) {
+    curl_off_t uploaded = 0;
+    long request = 0;
+    if (attempt->status > 0)
+        return HF_STAGE_RECEIVE;
+    curl_easy_getinfo(attempt->easy, CURLINFO_REQUEST_SIZE, &request);
+    curl_easy_getinfo(attempt->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+    return request > 0 && (uint64_t)uploaded >= attempt->spec.body_length ? HF_STAGE_WAIT : HF_STAGE_SEND;
+}
+
+enum hf_stage hfi_answer_stage(struct hfi_attempt *attempt, CURLcode code) {
+    if (attempt->sends > 0)
+        return stage_of_sent(attempt);
+    if (attempt->reason >= HFI_REASON_DESCRIPTORS)
+        return HF_STAGE_LOCAL;
+    if (is_tls_code(code))
+        return HF_STAGE_TLS;
+    if (attempt->socket < 0)
+        return attempt->host && attempt->failed_errno == 0 ? HF_STAGE_RESOLVE : HF_STAGE_CONNECT;
+    if (strncasecmp(attempt->spec.url, "https:", 6) == 0 && hfi_sockets_connected(attempt->engine, attempt->socket))
+        return HF_STAGE_TLS;
+    return HF_STAGE_CONNECT;
+}
+
+static int64_t phase(CURL *easy, CURLINFO which, int64_t before) {
+    curl_off_t us = 0;
+    curl_easy_getinfo(easy, which, &us);
+    return us > 0 ? before + us : -1;
+}
+
+void hfi_answer_phases(struct hfi_attempt *attempt, struct hfi_phases *phases) {
+    struct hfi_scheduler *scheduler = attempt->engine->scheduler;
+    int64_t before = attempt->added.us - attempt->started.us; /* waiting for another's lookup */
+    bool running = attempt->place == HFI_PLACE_RUNNING;
+    bool connected = running && !was_reused(attempt);
+    phases->resolve_us = connected ? phase(attempt->easy, CURLINFO_NAMELOOKUP_TIME_T, before) : -1;
+    phases->connect_us = connected ? phase(attempt->easy, CURLINFO_CONNECT_TIME_T, before) : -1;
+    phases->tls_us = connected ? phase(attempt->easy, CURLINFO_APPCONNECT_TIME_T, before) : -1;
+    phases->first_byte_us =
+        running && attempt->status > 0 ? phase(attempt->easy, CURLINFO_STARTTRANSFER_TIME_T, before) : -1;
+    phases->total_us = scheduler->ops->mono(scheduler).us - attempt->started.us; /* libcurl's is 0 at times */
+}
+
+/* The reason behind libcurl's code, where one was not noted on the way. */
+static void find_reason(struct hfi_attempt *attempt, CURLcode code, long number) {
+    if (code == CURLE_OK && !attempt->final)
+        attempt->reason = HFI_REASON_TRUNCATED_HEADERS;
+    else if (code == CURLE_OUT_OF_MEMORY)
+        attempt->reason = HFI_REASON_MEMORY;
+    else if (code == CURLE_COULDNT_CONNECT && number == EADDRNOTAVAIL)
+        attempt->reason = HFI_REASON_PORTS;
+}
+
+void hfi_answer_facts(struct hfi_attempt *attempt, CURLcode code, struct hfi_attempt_facts *facts) {
+    long number = 0;
+    curl_easy_getinfo(attempt->easy, CURLINFO_OS_ERRNO, &number);
+    if (code == CURLE_OK || attempt->reason == HFI_REASON_NONE)
+        find_reason(attempt, code, number);
+    memset(facts, 0, sizeof *facts);
+    facts->native = (int)code;
+    facts->native_errno = attempt->failed_errno ? attempt->failed_errno : (int)number;
+    facts->status = attempt->status >= 200 ? attempt->status : 0;
+    facts->sent = hfi_answer_sent(attempt);
+    facts->stage = hfi_answer_stage(attempt, code);
+    facts->error_type = reason_types[attempt->reason];
+    facts->message = reason_messages[attempt->reason];
+    if (!facts->message)
+        facts->message = code == CURLE_OK ? "" : attempt->error[0] ? attempt->error : curl_easy_strerror(code);
+    facts->reused = was_reused(attempt);
+    hfi_answer_phases(attempt, &facts->phases);
+    for (size_t i = 0; i < attempt->header_count; i++) {
+        attempt->headers[i].name = attempt->head.data + attempt->at[i].name;
+        attempt->headers[i].value = attempt->head.data + attempt->at[i].value;
+        if (!facts->retry_after && strcasecmp(attempt->headers[i].name, "Retry-After") == 0)
+            facts->retry_after = attempt->headers[i].value;
+    }
+    facts->headers = attempt->headers;
+    facts->header_count = attempt->header_count;
+    facts->body = attempt->body.data;
+    facts->body_length = attempt->body.length;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one attempt sends: an easy handle's options. Those that never differ are set once and stay with the pooled
+ * handle; everything that belongs to one attempt is set every time, so nothing of the last one is left. Must never
+ * let the environment, a redirect or a default decide where bytes go. On the scheduler's thread.
+ */
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "resilience/http/engine.h"
+
+#define NAMES_KEPT_S 60L
+#define IDLE_CONNECTION_S 20L  /* well under what servers allow: they rarely close under a request */
+#define CONNECTION_LIFE_S 300L /* so that a changed address is seen */
+#define CA_CACHE_S 3600L
+#define CONNECT_GRACE_MS 1000 /* ours ends a connect first; libcurl's limit makes it share the time among addresses */
+
+static CURLcode set_behaviour(CURL *easy) {
+    CURLcode rc = CURLE_OK;
+    rc |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    rc |= curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* never join a resolver thread (L2) */
+    rc |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    rc |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    rc |= curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* not from the environment */
+    rc |= curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    rc |= curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    rc |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    rc |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "holdfast");
+    rc |= curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, NAMES_KEPT_S);
+    rc |= curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, IDLE_CONNECTION_S);
+    rc |= curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, CONNECTION_LIFE_S);
+    rc |= curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    rc |= curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+    rc |= curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+    rc |= curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* with it each connection parses the bundle anew: 30 ms */
+    rc |= curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, CA_CACHE_S);
+    return rc;
+}
+
+static CURLcode set_callbacks(CURL *easy, struct hfi_attempt *attempt) {
+    CURLcode rc = CURLE_OK;
+    rc |= curl_easy_setopt(easy, CURLOPT_PRIVATE, attempt);
+    rc |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, attempt->error);
+    rc |= curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, hfi_answer_header);
+    rc |= curl_easy_setopt(easy, CURLOPT_HEADERDATA, attempt);
+    rc |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, hfi_answer_body);
+    rc |= curl_easy_setopt(easy, CURLOPT_WRITEDATA, attempt);
+    rc |= curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, hfi_answer_send);
+    rc |= curl_easy_setopt(easy, CURLOPT_PREREQDATA, attempt);
+    rc |= curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, hfi_hosts_lookup);
+    rc |= curl_easy_setopt(easy, CURLOPT_RESOLVER_START_DATA, attempt);
+    rc |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, hfi_sockets_open);
+    rc |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, attempt);
+    rc |= curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, hfi_sockets_close);
+    rc |= curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, attempt->engine); /* outlives the attempt */
+    return rc;
+}
+
+CURL *hfi_easy_new(struct hfi_attempt *attempt) {
+    CURL *easy = curl_easy_init();
+    if (easy && (set_behaviour(easy) || set_callbacks(easy, attempt))) {
+        curl_easy_cleanup(easy);
+        easy = NULL;
+    }
+    return easy;
+}
+
+static bool has_header(const struct hfi_attempt_spec *spec, const char *name) {
+    for (size_t i = 0; i < spec->header_count; i++)
+        if (strcasecmp(spec->headers[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Appends `name: value` at `text`; libcurl spells an empty header `name;` and a suppressed one `name:`. */
+static char *write_line(struct curl_slist *node, char *text, const char *name, const char *mark, const char *value) {
+    node->data = text;
+    node->next = node + 1;
+    text = stpcpy(stpcpy(stpcpy(text, name), mark), value);
+    return text + 1;
+}
+
+/* The request headers in one block that is kept with the handle: no allocation per header. */
+static int write_lines(struct hfi_attempt *attempt) {
+    const struct hfi_attempt_spec *spec = &attempt->spec;
+    size_t count = spec->header_count + 2, room = count * sizeof(struct curl_slist) + sizeof "Expect:Content-Type:";
+    for (size_t i = 0; i < spec->header_count; i++)
+        room += strlen(spec->headers[i].name) + strlen(spec->headers[i].value) + 3;
+    if (room > attempt->lines_room) {
+        struct curl_slist *lines = hfi_realloc(attempt->lines, room);
+        if (!lines)
+            return HF_ENOMEM;
+        attempt->lines = lines;
+        attempt->lines_room = room;
+    }
+    struct curl_slist *node = attempt->lines;
+    char *text = (char *)(node + count);
+    for (size_t i = 0; i < spec->header_count; i++) {
+        const char *value = spec->headers[i].value;
+        text = write_line(node++, text, spec->headers[i].name, *value ? ": " : ";", value);
+    }
+    text = write_line(node++, text, "Expect", ":", ""); /* no 100-continue: it stalls, and 417 sends twice */
+    if (!has_header(spec, "Content-Type"))
+        write_line(node++, text, "Content-Type", ":", ""); /* none, rather than libcurl's guess */
+    node[-1].next = NULL;
+    return 0;
+}
+
+static long clamp_ms(int64_t ms) {
+    return ms < 1 ? 1L : ms > INT_MAX ? (long)INT_MAX : (long)ms; /* 0 would mean no limit, negative 49 days */
+}
+
+static CURLcode set_request(CURL *easy, const struct hfi_attempt_spec *spec) {
+    CURLcode rc = CURLE_OK;
+    bool carries = spec->body_length > 0 || strcmp(spec->method, "POST") == 0 || strcmp(spec->method, "PUT") == 0 ||
+                   strcmp(spec->method, "PATCH") == 0;
+    rc |= curl_easy_setopt(easy, CURLOPT_URL, spec->url);
+    rc |= curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(carries ? spec->body_length : 0));
+    rc |= curl_easy_setopt(easy, CURLOPT_POSTFIELDS, spec->body_length ? spec->body : "");
+    if (strcmp(spec->method, "HEAD") == 0)
+        rc |= curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+    else if (carries)
+        rc |= curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    else
+        rc |= curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+    rc |= curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, spec->method);
+    rc |= curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, spec->fresh_connection ? 1L : 0L);
+    rc |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, clamp_ms(spec->backstop_ms));
+    rc |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, clamp_ms(hfi_add(spec->connect_timeout_ms,
+                                                                             CONNECT_GRACE_MS)));
+    return rc;
+}
+
+int hfi_easy_load(struct hfi_attempt *attempt) {
+    const struct hfi_attempt_spec *spec = &attempt->spec;
+    const char *bundle = spec->ca_file ? spec->ca_file : attempt->engine->ca_bundle;
+    CURL *easy = attempt->easy;
+    hfi_answer_reset(attempt);
+    int written = write_lines(attempt);
+    if (written)
+        return written;
+    CURLcode rc = set_request(easy, spec);
+    rc |= curl_easy_setopt(easy, CURLOPT_HTTPHEADER, attempt->lines);
+    if (bundle && strncasecmp(spec->url, "https:", 6) == 0)
+        rc |= curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
+    return rc == CURLE_OK ? 0 : rc == CURLE_OUT_OF_MEMORY ? HF_ENOMEM : HF_EINVAL;
+}

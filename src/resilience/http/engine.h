@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_RESILIENCE_HTTP_ENGINE_H
+#define HFI_RESILIENCE_HTTP_ENGINE_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/scheduler.h"
+#include "base/text.h"
+#include "resilience/transport.h"
+
+/*
+ * The inside of the libcurl transport, for its own files only: engine.c (the port: start, cancel, close), drive.c (the
+ * multi handle's timer and results), sockets.c (descriptors and their watches), hosts.c (one lookup per host at a
+ * time), easy.c (what is sent), answer.c (what came back). All on the scheduler's thread.
+ */
+
+/* Why an attempt ended where libcurl's own code would mislead. X(NAME, error type, message) */
+#define HFI_REASON_MAP(X)                                                                                              \
+    X(NONE, NULL, NULL)                                                                                                \
+    X(BODY_TOO_LARGE, "http.body_too_large", "the response body is longer than the limit")                             \
+    X(TRUNCATED_HEADERS, "http.truncated_headers", "the connection closed inside the response headers")                \
+    X(CONNECTION_LOST, "http.connection_lost",                                                                         \
+      "a reused connection closed before the answer; the request was not sent a second time")                         \
+    X(DESCRIPTORS, "local.descriptors", "no socket could be made here")                                               \
+    X(PORTS, "local.ports", "no local address or port is free")                                                        \
+    X(LOOKUPS, "local.lookups", "too many name lookups are unanswered")                                                \
+    X(MEMORY, "local.memory", "out of memory")                                                                         \
+    X(ENGINE, "local.engine", "the HTTP engine failed and was rebuilt")
+#define HFI_REASON_MEMBER(name, type, message) HFI_REASON_##name,
+enum hfi_reason { HFI_REASON_MAP(HFI_REASON_MEMBER) };
+#undef HFI_REASON_MEMBER
+
+enum hfi_place {
+    HFI_PLACE_NONE,    /* being made, ended or freed */
+    HFI_PLACE_POOL,    /* idle, with a warm easy handle */
+    HFI_PLACE_WAITING, /* another attempt looks the same host up */
+    HFI_PLACE_RUNNING, /* added to the multi handle */
+    HFI_PLACE_FAILING  /* lost with its host's lookup or with the engine; its turn to be told comes */
+};
+TAILQ_HEAD(hfi_attempts, hfi_attempt);
+
+struct hfi_host;
+struct hfi_engine;
+
+/* One descriptor that libcurl uses. Its watch lives as long as the descriptor: only the events change. */
+struct hfi_socket {
+    int fd;
+    bool foreign;     /* libcurl's own (the resolver's wake-up), closed without telling us */
+    unsigned wanted;  /* by libcurl now; 0: idle in its pool */
+    unsigned watched; /* by the scheduler */
+    struct hfi_watch *watch;
+    struct hfi_engine *engine;
+};
+
+struct hfi_header_at {
+    size_t name, value; /* offsets into `head` */
+};
+
+struct hfi_attempt {
+    struct hfi_engine *engine;
+    TAILQ_ENTRY(hfi_attempt) entry;
+    enum hfi_place place;
+    CURL *easy;
+    struct hfi_attempt_spec spec;
+    hfi_attempt_fn done;
+    void *user;
+    struct hf_mono started, added;
+    struct curl_slist *lines; /* request headers: nodes and texts in one block */
+    size_t lines_room;
+
+    struct hfi_host *host;
+    bool leads;     /* looks its host up for all who wait */
+    bool looked_up; /* a lookup of its own was made */
+    int lookup;     /* slot of the unresolved lookup, -1 none */
+    int wire;       /* the resolver's wake-up descriptor meanwhile, -1 none */
+    int socket;     /* the last descriptor opened for it, -1 none */
+    unsigned sends; /* how often the request was put on the wire */
+    enum hfi_reason reason;
+    CURLcode code; /* FAILING: what it ends with */
+    int failed_errno;
+
+    int status;
+    bool final; /* the whole header of a final answer was seen */
+    struct hfi_bytes head, body;
+    struct hfi_header_at *at;
+    struct hf_header *headers;
+    size_t header_count, header_room;
+    char error[CURL_ERROR_SIZE];
+};
+
+#define HFI_HOST_BUCKETS 128
+#define HFI_ENGINE_POOL 128
+struct hfi_engine {
+    struct hfi_transport transport; /* first: the port */
+    struct hfi_scheduler *scheduler;
+    CURLM *multi; /* NULL: being rebuilt, or could not be yet */
+    bool broken;  /* libcurl or a watch failed: all is given up and the handle rebuilt */
+    struct hfi_timer timer;
+    struct hfi_socket **sockets; /* by descriptor */
+    size_t socket_room;
+    struct hfi_attempts running, failing, pool; /* those who wait hang on their host */
+    size_t pool_count;
+    struct hfi_host *hosts[HFI_HOST_BUCKETS];
+    size_t host_count;
+    struct hfi_host *settled; /* lookups that ended inside libcurl: who waits is let go afterwards */
+    char *ca_bundle;          /* NULL: libcurl's default */
+};
+
+/* engine.c */
+void hfi_engine_place(struct hfi_attempt *attempt, enum hfi_place place); /* the one state change */
+void hfi_engine_run(struct hfi_attempt *attempt);   /* waiting -> running, or failing */
+void hfi_engine_finish(struct hfi_attempt *attempt, CURLcode code); /* tells `done`; the attempt is gone */
+void hfi_engine_rebuild(struct hfi_engine *engine); /* all running attempts are failing then */
+
+/* drive.c */
+int hfi_drive_timer(CURLM *multi, long timeout_ms, void *user);
+void hfi_drive_fire(struct hfi_timer *timer, void *user);
+void hfi_drive_act(struct hfi_engine *engine, curl_socket_t fd, int flags);
+
+/* sockets.c */
+int hfi_sockets_changed(CURL *easy, curl_socket_t fd, int what, void *user, void *assigned);
+curl_socket_t hfi_sockets_open(void *user, curlsocktype purpose, struct curl_sockaddr *address);
+int hfi_sockets_close(void *user, curl_socket_t fd);
+bool hfi_sockets_connected(const struct hfi_engine *engine, int fd);
+void hfi_sockets_free(struct hfi_engine *engine);
+
+/* hosts.c */
+int hfi_hosts_enter(struct hfi_attempt *attempt); /* 0: run it, 1: it waits, HF_ENOMEM */
+struct hfi_attempts *hfi_hosts_waiters(struct hfi_host *host);
+int hfi_hosts_lookup(void *resolver, void *reserved, void *user); /* a real lookup starts: non-zero refuses it */
+void hfi_hosts_resolved(struct hfi_attempt *attempt);
+/* Before it leaves libcurl with `code`: its lookup may live on. */
+void hfi_hosts_give_up(struct hfi_attempt *attempt, CURLcode code);
+void hfi_hosts_leave(struct hfi_attempt *attempt, CURLcode code);
+void hfi_hosts_settle(struct hfi_engine *engine);
+void hfi_hosts_free(struct hfi_engine *engine);
+
+/* easy.c */
+CURL *hfi_easy_new(struct hfi_attempt *attempt);
+int hfi_easy_load(struct hfi_attempt *attempt);
+
+/* answer.c */
+size_t hfi_answer_header(char *data, size_t one, size_t length, void *user);
+size_t hfi_answer_body(char *data, size_t one, size_t length, void *user);
+int hfi_answer_send(void *user, char *remote, char *local, int remote_port, int local_port);
+void hfi_answer_reset(struct hfi_attempt *attempt);
+enum hf_stage hfi_answer_stage(struct hfi_attempt *attempt, CURLcode code);
+enum hf_sent hfi_answer_sent(struct hfi_attempt *attempt);
+void hfi_answer_phases(struct hfi_attempt *attempt, struct hfi_phases *phases);
+void hfi_answer_facts(struct hfi_attempt *attempt, CURLcode code, struct hfi_attempt_facts *facts);
+
+#endif
