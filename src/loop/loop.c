@@ -64,7 +64,8 @@ static void on_prepare(uv_prepare_t *handle) {
         uv_timer_stop(&loop->timer);
         return;
     }
-    int64_t wait = hfi_us_to_ms_up(at) - (int64_t)uv_now(&loop->uv);
+    /* What is due already must not wait for the next whole ms: libcurl asks for "now" once per request. */
+    int64_t wait = at <= hfi_mono_now().us ? 0 : hfi_us_to_ms_up(at) - (int64_t)uv_now(&loop->uv);
     uv_timer_start(&loop->timer, on_timer, wait > 0 ? (uint64_t)wait : 0, 0);
 }
 
