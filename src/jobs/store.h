@@ -50,6 +50,7 @@ struct hfi_put {
     const struct hfi_curve *curve; /* NULL = not given */
     int64_t id;                    /* out */
     bool existed;                  /* out: unique key, or source message known: id is the existing one (0 if purged) */
+    /* A source message is remembered also when the unique key was taken: redelivered later it still makes nothing. */
 };
 struct hfi_op_put {
     struct hfi_op op;
@@ -76,11 +77,12 @@ struct hfi_op_beat {
     size_t cancelled_count;
     bool known; /* out: false: the row is gone (others lapsed it): stop */
 };
+/* The row stays while jobs are its own: those are left to its lease. */
 struct hfi_op_leave {
     struct hfi_op op;
     int64_t node;
 };
-/* All nodes with their beats, for lease watching. */
+/* All nodes but `self` with their beats, for lease watching. */
 struct hfi_node_row {
     int64_t node, beat;
     bool dead_on_host; /* its lock is free: it died on this host, needs no lease to lapse */
@@ -114,11 +116,14 @@ struct hfi_op_lanes {
     uint64_t unhealthy_version; /* out: bumped when a row of `downstreams` or a pause changed */
 };
 
-/* Claims: reserves, and with `start` starts, up to max jobs of each admitted lane, highest priority and earliest due first. */
+/*
+ * Claims: reserves, and with `start` starts, up to max jobs of each admitted lane, highest priority and earliest due
+ * first. Never of a paused queue, never a job past its expires_at (EXPIRE ends those).
+ */
 struct hfi_admitted {
     int64_t lane;
     uint32_t max;
-    const struct hfi_curve *policy; /* fixed on jobs that have none */
+    const struct hfi_curve *policy; /* with `start`: fixed on jobs that have none */
     uint32_t claimed;               /* out */
     bool more;                      /* out: it has more due jobs */
 };
@@ -134,7 +139,11 @@ struct hfi_op_claim {
     size_t count;
 };
 
-/* A fenced owner write: hfi_transition on the owner's copy, written iff id, epoch and running still hold, else HF_ESTALE. */
+/*
+ * A fenced owner write: hfi_transition on the owner's copy (with the stored cancel request), written iff id, epoch and
+ * running still hold, else HF_ESTALE. STARTED fixes rules.policy on a job that has none. When a job ends, dead letters
+ * redriven or requeued to it whose new_job_outcome is empty get the name of its state.
+ */
 struct hfi_op_apply {
     struct hfi_op op;
     const struct hfi_job *job;
@@ -188,14 +197,21 @@ struct hfi_op_cancel {
     struct hf_wall now;
     bool requested; /* out: it runs; its node will hear of it */
 };
+/*
+ * Marks the dead letter of the job's last death as redriven to the job itself; HF_ESTATE when that is settled already.
+ * HF_EEXIST: another job holds its unique key.
+ */
 struct hfi_op_requeue {
     struct hfi_op op;
     int64_t id;
     const char *actor, *reason;
     bool new_key;
     struct hf_wall now;
+    int32_t was;       /* out on HF_ESTATE: state of the job */
+    int32_t status;    /* out on HF_ESTATE: status of its dead letter, 0 when that is not why */
+    int64_t other_job; /* out: on HF_ESTATE the job it was redriven to, on HF_EEXIST the holder; or 0 */
 };
-struct hfi_op_redrive {
+struct hfi_op_redrive { /* HF_EEXIST: another job (new_job) holds its unique key */
     struct hfi_op op;
     int64_t dead_id;
     const struct hf_dead_action *action;
@@ -218,7 +234,8 @@ struct hfi_op_pause {
     int64_t until_us;
     struct hf_wall now;
 };
-/* Control and phase of one downstream. `set` bits say what is written; compare-and-set on version unless it is -1. */
+/* Control and phase of one downstream. `set` bits say what is written; compare-and-set on version unless it is -1:
+ * HF_ESTATE and the row as it is. FORCED: forced, forced_until, reason; PHASE: the other fields. */
 #define HFI_DOWNSTREAM_FORCED 1u
 #define HFI_DOWNSTREAM_PHASE 2u
 #define HFI_DOWNSTREAM_READ 4u /* only fills `row` */
@@ -246,7 +263,7 @@ struct hfi_alert {
     bool quarantined;
     char sink[64], type[HFI_TYPE_MAX + 1], queue[HFI_NAME_MAX + 1], downstream[HFI_NAME_MAX + 1], error_type[64], correlation_id[HFI_CORRELATION_MAX + 1];
 };
-struct hfi_op_alerts { /* takes due rows of the given sinks until now + lease_ms */
+struct hfi_op_alerts { /* takes due rows of the given sinks, by id, until now + lease_ms: epoch + 1, tries + 1 */
     struct hfi_op op;
     const char *const *sinks;
     size_t sink_count;
@@ -256,9 +273,9 @@ struct hfi_op_alerts { /* takes due rows of the given sinks until now + lease_ms
     struct hfi_alert *rows; /* out, hfi_free */
     size_t count;
     int64_t next_due_us;    /* out: INT64_MAX none */
-    uint64_t unsent;        /* out: of these sinks */
+    uint64_t unsent;        /* out: of these sinks, neither sent nor undelivered */
 };
-struct hfi_op_alert_end {
+struct hfi_op_alert_end { /* fenced by id and epoch: HF_ESTALE */
     struct hfi_op op;
     int64_t id, epoch;
     bool sent, undelivered; /* neither: another try at next_at_us */
@@ -266,7 +283,7 @@ struct hfi_op_alert_end {
     const char *error_type;
     struct hf_wall now;
 };
-struct hfi_op_prune { /* small chunks; µs before which rows of a kind go, 0 = keep */
+struct hfi_op_prune { /* small chunks; µs before which rows of a kind go, 0 = keep; dead letters only settled and alerted ones */
     struct hfi_op op;
     int64_t succeeded_before, cancelled_before, dead_before, quarantined_before, dead_letters_before, inbox_before;
     uint32_t limit, pruned;

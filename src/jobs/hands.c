@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The words and numbers of operations by other hands, the same for every store. Must never change a state itself: that
+ * is hfi_transition's. Pure; any thread.
+ */
+#include "jobs/hands.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static void begin(struct hfi_hand *hand, enum hfi_event_kind kind, int64_t node, struct hf_wall now) {
+    memset(hand, 0, sizeof *hand);
+    hand->event.kind = kind;
+    hand->event.node = node;
+    hand->event.now = now;
+}
+
+uint64_t hfi_hand_random(const struct hfi_job *job) {
+    uint64_t x = (uint64_t)job->id * 0x9e3779b97f4a7c15u + (uint64_t)job->epoch;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+void hfi_hand_claim(struct hfi_hand *hand, int64_t node, struct hf_wall now) {
+    begin(hand, HFI_EVENT_CLAIMED, node, now);
+}
+
+void hfi_hand_start(struct hfi_hand *hand, int64_t node, struct hf_wall now, const struct hfi_curve *policy) {
+    begin(hand, HFI_EVENT_STARTED, node, now);
+    hand->rules.policy = policy;
+}
+
+void hfi_hand_lapse(struct hfi_hand *hand, const struct hfi_op_sweep *op) {
+    begin(hand, HFI_EVENT_LAPSED, op->by, op->now);
+    hand->event.error_type = "lease.lapsed";
+    hand->event.message = op->crash ? "its node died" : "its node was not heard of for a whole lease";
+    hand->event.crash = op->crash;
+    hand->event.may_have_sent = true; /* nobody is left to prove the contrary */
+}
+
+void hfi_hand_expire(struct hfi_hand *hand, const struct hfi_op_expire *op) {
+    begin(hand, HFI_EVENT_EXPIRED, 0, op->now);
+}
+
+void hfi_hand_quarantine(struct hfi_hand *hand, const struct hfi_op_quarantine *op) {
+    begin(hand, HFI_EVENT_QUARANTINED, op->node, op->now);
+    hand->event.error_type = op->error_type;
+    hand->event.message = op->message;
+}
+
+void hfi_hand_cancel(struct hfi_hand *hand, const struct hfi_op_cancel *op) {
+    begin(hand, HFI_EVENT_CANCELLED, 0, op->now);
+    hand->event.actor = op->actor;
+    hand->event.message = op->reason;
+}
+
+void hfi_hand_requeue(struct hfi_hand *hand, const struct hfi_op_requeue *op) {
+    begin(hand, HFI_EVENT_REQUEUED, 0, op->now);
+    hand->event.actor = op->actor;
+    hand->event.message = op->reason;
+}
+
+char *hfi_fresh_key(char *key, const char *uuid, int64_t id, int64_t epoch) {
+    snprintf(key, HFI_KEY_MAX + 1, "%s-%" PRId64 ".%" PRId64, uuid, id, epoch);
+    return key;
+}
+
+int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snapshot, uint32_t payload_max,
+                    struct hfi_job *job) {
+    const struct hf_dead_action *action = op->action;
+    if (action->payload && !action->new_key)
+        return HF_EINVAL; /* the peer would take it for a repetition of the old one */
+    if (action->payload && action->payload_length > payload_max)
+        return HF_ETOOBIG;
+    *job = (struct hfi_job){
+        .state = HF_JOB_PENDING,
+        .priority = snapshot->priority,
+        .run_at_us = op->now.us,
+        .created_at_us = op->now.us,
+        .max_executions = snapshot->max_executions,
+        .execution_timeout_ms = snapshot->execution_timeout_ms,
+        .policy = snapshot->policy,
+        .root_id = snapshot->root_id,
+        .parent_id = snapshot->id,
+        .type = snapshot->type,
+        .queue = snapshot->queue,
+        .downstream = snapshot->downstream,
+        .breaker_key = snapshot->breaker_key,
+        .limit_key = snapshot->limit_key,
+        .unique_key = snapshot->unique_key,
+        .idempotency_key = snapshot->idempotency_key,
+        .source = "",
+        .source_message_id = "",
+        .correlation_id = snapshot->correlation_id,
+        .trace_context = snapshot->trace_context,
+        .tags = snapshot->tags,
+        .content_type = snapshot->content_type,
+        .reason = "redrive",
+        .error_class = "",
+        .error_type = "",
+        .error_message = "",
+        .cancel_by = "",
+        .cancel_reason = "",
+        .payload = action->payload ? action->payload : snapshot->payload,
+        .payload_length = action->payload ? action->payload_length : snapshot->payload_length,
+    };
+    return 0;
+}
+
+void hfi_dead_note_fill(struct hfi_dead_note *note, int64_t dead_id, const struct hfi_change *change) {
+    memset(note, 0, sizeof *note);
+    note->dead_id = dead_id;
+    note->job_id = change->job.id;
+    note->executions = change->job.executions;
+    note->death_class = change->death.death_class;
+    hfi_text_copy(note->type, sizeof note->type, change->job.type);
+    hfi_text_copy(note->error_type, sizeof note->error_type, change->death.error_type);
+    hfi_text_copy(note->correlation_id, sizeof note->correlation_id, change->job.correlation_id);
+}
+
+void hfi_alert_fill(struct hfi_alert *alert, const struct hfi_change *change, struct hf_wall now) {
+    memset(alert, 0, sizeof *alert);
+    alert->job_id = change->job.id;
+    alert->dead_at_us = now.us;
+    alert->death_class = change->death.death_class;
+    alert->executions = change->job.executions;
+    alert->death_no = change->death.death_no;
+    alert->quarantined = change->death.quarantined;
+    hfi_text_copy(alert->type, sizeof alert->type, change->job.type);
+    hfi_text_copy(alert->queue, sizeof alert->queue, change->job.queue);
+    hfi_text_copy(alert->downstream, sizeof alert->downstream, change->job.downstream);
+    hfi_text_copy(alert->error_type, sizeof alert->error_type, change->death.error_type);
+    hfi_text_copy(alert->correlation_id, sizeof alert->correlation_id, change->job.correlation_id);
+}

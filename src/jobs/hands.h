@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_HANDS_H
+#define HFI_JOBS_HANDS_H
+
+#include "jobs/store.h"
+
+/*
+ * What other hands than the owner's do to jobs, worded once for all stores: the event and rules of an operation, the
+ * job that a redrive makes, what a death leaves in alerts and notes. Pure: a store reads its row, calls here, writes.
+ */
+struct hfi_hand {
+    struct hfi_event event;
+    struct hfi_rules rules;
+};
+void hfi_hand_claim(struct hfi_hand *hand, int64_t node, struct hf_wall now);
+void hfi_hand_start(struct hfi_hand *hand, int64_t node, struct hf_wall now, const struct hfi_curve *policy);
+void hfi_hand_lapse(struct hfi_hand *hand, const struct hfi_op_sweep *op);
+void hfi_hand_expire(struct hfi_hand *hand, const struct hfi_op_expire *op);
+void hfi_hand_quarantine(struct hfi_hand *hand, const struct hfi_op_quarantine *op);
+void hfi_hand_cancel(struct hfi_hand *hand, const struct hfi_op_cancel *op);
+void hfi_hand_requeue(struct hfi_hand *hand, const struct hfi_op_requeue *op);
+
+/* Jitter without a generator: no two ownerships of a job share it, and a repeated transaction gives the same again. */
+uint64_t hfi_hand_random(const struct hfi_job *job);
+/* The book's rules for the job of this hand: lapse and quarantine need them, requeue, expire and cancel none. */
+static inline void hfi_hand_rules(struct hfi_hand *hand, const struct hfi_rulebook *book, const struct hfi_job *job) {
+    hfi_rulebook_for(book, job, &hand->rules);
+    hand->rules.random = hfi_hand_random(job);
+}
+
+/* An idempotency key of its own, for `--new-key`: `<store uuid>-<id>.<epoch>`, into HFI_KEY_MAX + 1 bytes. */
+char *hfi_fresh_key(char *key, const char *uuid, int64_t id, int64_t epoch);
+
+/*
+ * The job that a redrive makes of the dead letter's snapshot: due now, full budget, the snapshot's root, its id as
+ * parent, no source; id and a fresh key are the store's to set. HF_EINVAL: another payload without new_key; HF_ETOOBIG.
+ */
+int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snapshot, uint32_t payload_max,
+                    struct hfi_job *job);
+
+void hfi_dead_note_fill(struct hfi_dead_note *note, int64_t dead_id, const struct hfi_change *change);
+/* All but the ids, sink, epoch and tries. */
+void hfi_alert_fill(struct hfi_alert *alert, const struct hfi_change *change, struct hf_wall now);
+
+#endif
