@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The breaker from outside: looking at it, forcing it, gating it, and taking up a saved state. Looking must never
+ * change anything (B26). Any thread.
+ */
+#include "resilience/breaker_machine.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+void hfi_breaker_gate(struct hfi_breaker *breaker, struct hf_mono until) {
+    int64_t seen = atomic_load_explicit(&breaker->gate_us, memory_order_relaxed);
+    while (seen < until.us && !atomic_compare_exchange_weak_explicit(&breaker->gate_us, &seen, until.us,
+                                                                     memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+static void isolate_locked(struct hfi_breaker *breaker, struct hf_mono now, int64_t until_us, const char *reason) {
+    hfi_text_copy(breaker->reason, sizeof breaker->reason, reason);
+    if (hfi_word_state(hfi_breaker_word(breaker)) == HF_BREAKER_ISOLATED)
+        atomic_store_explicit(&breaker->until_us, until_us, memory_order_relaxed);
+    else
+        hfi_breaker_move_locked(breaker, now, HF_BREAKER_ISOLATED, until_us, NULL);
+}
+
+static void close_locked(struct hfi_breaker *breaker, struct hf_mono now) {
+    breaker->trips = 0;
+    atomic_store_explicit(&breaker->gate_us, 0, memory_order_relaxed);
+    if (hfi_word_state(hfi_breaker_word(breaker)) != HF_BREAKER_CLOSED)
+        hfi_breaker_move_locked(breaker, now, HF_BREAKER_CLOSED, 0, "closed");
+    hfi_window_clear(&breaker->window);
+    atomic_store_explicit(&breaker->run, 0, memory_order_relaxed);
+    breaker->healthy_since_us = now.us;
+}
+
+void hfi_breaker_isolate(struct hfi_breaker *breaker, struct hf_mono now, int64_t for_ms, const char *reason) {
+    pthread_mutex_lock(&breaker->lock);
+    isolate_locked(breaker, now, for_ms > 0 ? hfi_mono_after_ms(now, for_ms).us : HFI_FOREVER_US, reason);
+    hfi_breaker_unlock(breaker);
+}
+
+void hfi_breaker_close(struct hfi_breaker *breaker, struct hf_mono now) {
+    pthread_mutex_lock(&breaker->lock);
+    close_locked(breaker, now);
+    hfi_breaker_unlock(breaker);
+}
+
+static void reopen_locked(struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_saved *saved) {
+    int64_t latest_us = hfi_mono_after_ms(now, breaker->rules.max_break_ms).us;
+    uint32_t trips = saved->trips > 0 ? saved->trips : 1;
+    breaker->trips = trips > breaker->trips ? trips : breaker->trips;
+    if (hfi_word_state(hfi_breaker_word(breaker)) == HF_BREAKER_OPEN)
+        return;
+    hfi_text_copy(breaker->reason, sizeof breaker->reason, saved->reason);
+    hfi_breaker_move_locked(breaker, now, HF_BREAKER_OPEN, saved->until_us < latest_us ? saved->until_us : latest_us,
+                            NULL);
+}
+
+void hfi_breaker_restore(struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_saved *saved) {
+    pthread_mutex_lock(&breaker->lock);
+    if (saved->state == HF_BREAKER_ISOLATED)
+        isolate_locked(breaker, now, saved->until_us, saved->reason);
+    else if (saved->state == HF_BREAKER_OPEN)
+        reopen_locked(breaker, now, saved);
+    else if (hfi_word_state(hfi_breaker_word(breaker)) != HF_BREAKER_CLOSED)
+        close_locked(breaker, now);
+    hfi_breaker_unlock(breaker);
+}
+
+static uint32_t less(uint32_t a, uint32_t b) {
+    return a > b ? a - b : 0;
+}
+
+/* How many enters a half-open breaker has left; none when a lost probe is about to open it again. */
+static uint32_t probes_left(const struct hfi_breaker *breaker, struct hf_mono now) {
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < HFI_BREAKER_PROBES_MAX; i++)
+        lost += breaker->probe_lease_us[i] != 0 && now.us > breaker->probe_lease_us[i];
+    if (breaker->probes_failed + lost > breaker->rules.tolerated)
+        return 0;
+    return less(breaker->rules.probes,
+                hfi_breaker_probes_in_flight(breaker) + breaker->probes_passed + breaker->probes_failed);
+}
+
+static uint32_t allowance(const struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_look *look) {
+    if (now.us < look->gate_us)
+        return 0;
+    switch (look->state) {
+    case HF_BREAKER_CLOSED:
+        return UINT32_MAX;
+    case HF_BREAKER_OPEN:
+    case HF_BREAKER_ISOLATED:
+        return look->until_us != HFI_FOREVER_US && now.us >= look->until_us ? breaker->rules.probes : 0;
+    case HF_BREAKER_HALF_OPEN:
+        return probes_left(breaker, now);
+    case HF_BREAKER_RAMP: {
+        if (hfi_sub(now.us, breaker->ramp_from_us) >= hfi_ms_to_us(breaker->rules.ramp_ms))
+            return UINT32_MAX;
+        uint32_t limit = hfi_breaker_ramp_limit(breaker, now);
+        uint32_t by_flight = less(limit, breaker->ramp_in_flight);
+        uint32_t by_starts = less(limit, hfi_breaker_ramp_starts(breaker, now));
+        return by_flight < by_starts ? by_flight : by_starts;
+    }
+    }
+    return 0;
+}
+
+void hfi_breaker_look(struct hfi_breaker *breaker, struct hf_mono now, struct hfi_breaker_look *look) {
+    pthread_mutex_lock(&breaker->lock);
+    uint64_t word = hfi_breaker_word(breaker);
+    look->state = hfi_word_state(word);
+    look->generation = hfi_word_generation(word);
+    look->until_us = atomic_load_explicit(&breaker->until_us, memory_order_relaxed);
+    look->gate_us = atomic_load_explicit(&breaker->gate_us, memory_order_relaxed);
+    bool closed = look->state == HF_BREAKER_CLOSED || look->state == HF_BREAKER_RAMP;
+    bool healthy = hfi_sub(now.us, breaker->healthy_since_us) >= hfi_ms_to_us(breaker->rules.window_ms);
+    look->trips = closed && healthy ? 0 : breaker->trips;
+    look->probes_in_flight = look->state == HF_BREAKER_HALF_OPEN ? hfi_breaker_probes_in_flight(breaker) : 0;
+    look->window = hfi_window_peek(&breaker->window, now);
+    memcpy(look->reason, breaker->reason, sizeof look->reason);
+    look->allowance = allowance(breaker, now, look);
+    look->probe_ready = look->allowance > 0 && !closed;
+    pthread_mutex_unlock(&breaker->lock);
+}
