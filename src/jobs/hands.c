@@ -29,9 +29,10 @@ void hfi_hand_claim(struct hfi_hand *hand, int64_t node, struct hf_wall now) {
     begin(hand, HFI_EVENT_CLAIMED, node, now);
 }
 
-void hfi_hand_start(struct hfi_hand *hand, int64_t node, struct hf_wall now, const struct hfi_curve *policy) {
+void hfi_hand_start(struct hfi_hand *hand, int64_t node, struct hf_wall now, const struct hfi_admitted *lane) {
     begin(hand, HFI_EVENT_STARTED, node, now);
-    hand->rules.policy = policy;
+    hand->rules.policy = lane ? lane->policy : NULL;
+    hand->rules.repeatable = !lane || !lane->not_repeatable;
 }
 
 void hfi_hand_lapse(struct hfi_hand *hand, const struct hfi_op_sweep *op) {

@@ -13,7 +13,8 @@ struct hfi_hand {
     struct hfi_rules rules;
 };
 void hfi_hand_claim(struct hfi_hand *hand, int64_t node, struct hf_wall now);
-void hfi_hand_start(struct hfi_hand *hand, int64_t node, struct hf_wall now, const struct hfi_curve *policy);
+/* `lane`: what its claim says about the jobs; NULL = repeatable, no policy. */
+void hfi_hand_start(struct hfi_hand *hand, int64_t node, struct hf_wall now, const struct hfi_admitted *lane);
 void hfi_hand_lapse(struct hfi_hand *hand, const struct hfi_op_sweep *op);
 void hfi_hand_expire(struct hfi_hand *hand, const struct hfi_op_expire *op);
 void hfi_hand_quarantine(struct hfi_hand *hand, const struct hfi_op_quarantine *op);

@@ -124,6 +124,7 @@ struct hfi_admitted {
     int64_t lane;
     uint32_t max;
     const struct hfi_curve *policy; /* with `start`: fixed on jobs that have none */
+    bool not_repeatable;            /* with `start`: noted on them */
     uint32_t claimed;               /* out */
     bool more;                      /* out: it has more due jobs */
 };
