@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the memory store changes a job: the transition and everything it means are made first, then linked in at once.
+ * Must never leave half a change behind. Under the store's lock.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "jobs/hands.h"
+#include "sim/memory_state.h"
+
+static int64_t job_id(const void *item) {
+    return ((const struct hfi_memory_job *)item)->job->id;
+}
+
+struct hfi_memory_job *hfi_memory_find(struct hfi_memory *store, int64_t id) {
+    size_t at = hfi_array_after(&store->jobs, id - 1, job_id);
+    struct hfi_memory_job *row = at < store->jobs.count ? store->jobs.items[at] : NULL;
+    return row && row->job->id == id ? row : NULL;
+}
+
+const struct hfi_curve *hfi_memory_policy(struct hfi_memory *store, const struct hfi_curve *curve) {
+    for (struct hfi_memory_policy *known = store->policies; known; known = known->next)
+        if (hfi_curve_equal(&known->curve, curve))
+            return &known->curve;
+    struct hfi_memory_policy *policy = hfi_alloc(sizeof *policy);
+    if (!policy)
+        return NULL;
+    policy->curve = *curve;
+    policy->curve.id = ++store->next_policy;
+    policy->next = store->policies;
+    store->policies = policy;
+    return &policy->curve;
+}
+
+int64_t hfi_memory_holder(struct hfi_memory *store, const char *scope, const struct hfi_memory_job *row) {
+    const struct hfi_memory_job *holder = scope ? hfi_index_find(&store->unique, scope) : NULL;
+    return holder && holder != row ? holder->job->id : 0;
+}
+
+static void wait_in_lane(struct hfi_memory_job *row) {
+    struct hfi_heap *heap = &row->lane->due[row->job->priority];
+    hfi_heap_remove(heap, &row->due);
+    if (row->job->state != HF_JOB_PENDING)
+        return;
+    row->due.at_us = row->job->run_at_us;
+    row->due.id = row->job->id;
+    row->due.row = row;
+    hfi_heap_push(heap, &row->due);
+}
+
+static void bind_unique(struct hfi_memory *store, struct hfi_memory_job *row) {
+    int state = row->job->state;
+    bool binds = row->scope && state >= 0 && state < 31 && (HFI_UNIQUE_STATES >> state) & 1;
+    if (binds && !row->bound)
+        hfi_index_add(&store->unique, &row->unique, row->scope, row);
+    else if (!binds && row->bound)
+        hfi_index_remove(&store->unique, &row->unique);
+    row->bound = binds;
+}
+
+/* Dead letters redriven or requeued to this job learn how it ended. */
+static void tell_outcome(struct hfi_memory *store, struct hfi_memory_job *row) {
+    if (!row->awaited || row->job->finished_at_us == 0)
+        return;
+    row->awaited = false;
+    for (size_t i = 0; i < store->deads.count; i++) {
+        struct hfi_memory_dead *dead = store->deads.items[i];
+        if (dead->new_job_id == row->job->id && !dead->new_job_outcome[0])
+            dead->new_job_outcome = hf_job_state_name(row->job->state);
+    }
+}
+
+void hfi_memory_replace(struct hfi_memory *store, struct hfi_memory_job *row, struct hfi_job *next) {
+    struct hfi_job *before = row->job;
+    row->job = next;
+    wait_in_lane(row);
+    bind_unique(store, row);
+    tell_outcome(store, row);
+    if (before != next)
+        hfi_free(before);
+}
+
+void hfi_memory_dead_free(struct hfi_memory_dead *dead) {
+    if (!dead)
+        return;
+    hfi_free(dead->job);
+    hfi_free(dead->detail);
+    hfi_free(dead->settled_by);
+    hfi_free(dead->settled_reason);
+    hfi_free(dead);
+}
+
+void hfi_memory_drop(struct hfi_staged *staged) {
+    hfi_free(staged->next);
+    hfi_free(staged->past);
+    hfi_memory_dead_free(staged->dead);
+    for (size_t i = 0; i < staged->alert_count; i++)
+        hfi_free(staged->alerts[i]);
+    hfi_free(staged->alerts);
+    memset(staged, 0, sizeof *staged);
+}
+
+static char *copy_detail(const struct hfi_memory *store, const char *detail) {
+    size_t length = detail && !store->base.options.no_error_detail ? strlen(detail) : 0;
+    size_t room = (length < HFI_DETAIL_MAX ? length : HFI_DETAIL_MAX) + 1;
+    char *copy = hfi_alloc(room);
+    if (copy && length > 0)
+        hfi_text_clean(copy, room, detail, length);
+    return copy;
+}
+
+static int stage_dead(struct hfi_memory *store, const struct hfi_change *change, const struct hfi_rules *rules,
+                      struct hfi_staged *staged) {
+    struct hfi_memory_dead *dead = hfi_alloc(sizeof *dead);
+    staged->dead = dead;
+    if (!dead || hfi_array_reserve(&store->deads, 1) != 0)
+        return HF_ENOMEM;
+    dead->job = hfi_job_copy(&change->job);
+    dead->detail = copy_detail(store, change->death.detail);
+    if (!dead->job || !dead->detail)
+        return HF_ENOMEM;
+    dead->death = change->death;
+    dead->death.detail = NULL;
+    dead->node = change->history.node;
+    dead->dead_at_us = change->job.finished_at_us;
+    dead->max_executions = hfi_max_executions(&change->job, rules);
+    dead->new_job_outcome = "";
+    return 0;
+}
+
+static int make_parts(struct hfi_memory *store, const struct hfi_rules *rules, struct hfi_change *change,
+                      struct hfi_staged *staged) {
+    if (change->job.policy && !(change->job.policy = hfi_memory_policy(store, change->job.policy)))
+        return HF_ENOMEM;
+    if (!(staged->next = hfi_job_copy(&change->job)))
+        return HF_ENOMEM;
+    if (change->has_history) {
+        if (!(staged->past = hfi_alloc(sizeof *staged->past)))
+            return HF_ENOMEM;
+        staged->past->history = change->history;
+    }
+    return change->has_death ? stage_dead(store, change, rules, staged) : 0;
+}
+
+int hfi_memory_stage(struct hfi_memory *store, struct hfi_memory_job *row, const struct hfi_job *job,
+                     const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change,
+                     struct hfi_staged *staged) {
+    memset(staged, 0, sizeof *staged);
+    int code = hfi_transition(job, event, rules, change);
+    if (code != 0)
+        return code;
+    if (event->kind == HFI_EVENT_STARTED && !change->job.policy && rules)
+        change->job.policy = rules->policy; /* fixed at the first start */
+    staged->row = row;
+    code = make_parts(store, rules, change, staged);
+    if (code != 0)
+        hfi_memory_drop(staged);
+    return code;
+}
+
+int hfi_memory_stage_alerts(struct hfi_memory *store, const struct hfi_change *change, const char *const *sinks,
+                            size_t count, struct hfi_staged *staged) {
+    if (!staged->dead || count == 0)
+        return 0;
+    staged->alerts = hfi_alloc_array(count, sizeof *staged->alerts);
+    if (!staged->alerts || hfi_array_reserve(&store->alerts, count) != 0)
+        goto failed;
+    for (; staged->alert_count < count; staged->alert_count++) {
+        struct hfi_memory_alert *alert = hfi_alloc(sizeof *alert);
+        if (!alert)
+            goto failed;
+        struct hf_wall dead_at = {change->job.finished_at_us};
+        hfi_alert_fill(&alert->alert, change, dead_at);
+        hfi_text_copy(alert->alert.sink, sizeof alert->alert.sink, sinks[staged->alert_count]);
+        alert->next_at_us = dead_at.us;
+        staged->alerts[staged->alert_count] = alert;
+    }
+    return 0;
+failed:
+    hfi_memory_drop(staged);
+    return HF_ENOMEM;
+}
+
+/* One dead letter per (job, death_no) [S0.19]: the one that is there stays, and nobody is alerted again. */
+static struct hfi_memory_dead *same_death(struct hfi_memory *store, const struct hfi_memory_dead *dead) {
+    for (size_t i = store->deads.count; i > 0; i--) {
+        struct hfi_memory_dead *known = store->deads.items[i - 1];
+        if (known->job->id == dead->job->id && known->death.death_no == dead->death.death_no)
+            return known;
+    }
+    return NULL;
+}
+
+static int64_t link_death(struct hfi_memory *store, struct hfi_staged *staged) {
+    struct hfi_memory_dead *known = same_death(store, staged->dead);
+    if (known)
+        return known->id;
+    int64_t id = staged->dead->id = ++store->next_dead;
+    hfi_array_append(&store->deads, staged->dead);
+    staged->dead = NULL;
+    for (size_t i = 0; i < staged->alert_count; i++) {
+        staged->alerts[i]->alert.id = ++store->next_alert;
+        staged->alerts[i]->alert.dead_id = id;
+        hfi_array_append(&store->alerts, staged->alerts[i]);
+    }
+    staged->alert_count = 0;
+    return id;
+}
+
+int64_t hfi_memory_link(struct hfi_memory *store, struct hfi_staged *staged) {
+    struct hfi_memory_job *row = staged->row;
+    if (staged->past) {
+        if (row->last)
+            row->last->next = staged->past;
+        else
+            row->first = staged->past;
+        row->last = staged->past;
+        staged->past = NULL;
+    }
+    int64_t dead_id = staged->dead ? link_death(store, staged) : 0;
+    struct hfi_job *next = staged->next;
+    staged->next = NULL;
+    hfi_memory_replace(store, row, next);
+    hfi_memory_drop(staged); /* what was not needed after all */
+    return dead_id;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the memory store has for claims: lanes with something due, and the jobs taken of them in order. Must never hand
+ * out a job of a paused queue or one past its expires_at. Under the store's lock.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "jobs/hands.h"
+#include "sim/memory_state.h"
+
+static int64_t lane_due(const struct hfi_memory_lane *lane) {
+    int64_t due = INT64_MAX;
+    for (size_t i = 0; i < HFI_PRIORITIES; i++) {
+        const struct hfi_heap_item *first = hfi_heap_first(&lane->due[i]);
+        if (first && first->at_us < due)
+            due = first->at_us;
+    }
+    return due;
+}
+
+static uint64_t count_due(const struct hfi_memory_lane *lane, int64_t now_us) {
+    uint64_t due = 0;
+    for (size_t i = 0; i < HFI_PRIORITIES; i++)
+        for (size_t at = 0; at < lane->due[i].count && due < HFI_KEPT_MAX; at++)
+            due += lane->due[i].items[at]->at_us <= now_us;
+    return due;
+}
+
+/* Texts are copied behind the rows: the block outlives the lock. */
+static const char *text_behind(char **end, const char *text) {
+    size_t size = strlen(text) + 1;
+    char *place = memcpy(*end, text, size);
+    *end += size;
+    return place;
+}
+
+static size_t texts_size(const struct hfi_memory_lane *lane) {
+    return strlen(lane->queue) + strlen(lane->type) + strlen(lane->breaker_key) + strlen(lane->limit_key) + 4;
+}
+
+int hfi_memory_lanes(struct hfi_memory *store, struct hfi_op_lanes *op) {
+    size_t rows = 0, texts = 0;
+    op->next_due_us = INT64_MAX;
+    for (size_t i = 0; i < store->lanes.count; i++) {
+        const struct hfi_memory_lane *lane = store->lanes.items[i];
+        int64_t due = lane_due(lane);
+        rows += lane->id > op->known || due <= op->now.us;
+        texts += lane->id > op->known ? texts_size(lane) : 0;
+        if (due > op->now.us && due < op->next_due_us)
+            op->next_due_us = due;
+    }
+    op->count = 0;
+    op->rows = hfi_alloc(rows * sizeof *op->rows + texts);
+    if (!op->rows)
+        return HF_ENOMEM;
+    char *end = (char *)(op->rows + rows);
+    for (size_t i = 0; i < store->lanes.count; i++) {
+        const struct hfi_memory_lane *lane = store->lanes.items[i];
+        int64_t due = lane_due(lane);
+        bool is_new = lane->id > op->known;
+        if (!is_new && due > op->now.us)
+            continue;
+        op->rows[op->count++] = (struct hfi_lane_row){
+            .lane = lane->id,
+            .next_due_us = due,
+            .paused = hfi_memory_pause_of(store, lane->queue, op->now) != NULL,
+            .queue = is_new ? text_behind(&end, lane->queue) : "",
+            .type = is_new ? text_behind(&end, lane->type) : "",
+            .breaker_key = is_new ? text_behind(&end, lane->breaker_key) : "",
+            .limit_key = is_new ? text_behind(&end, lane->limit_key) : "",
+        };
+    }
+    op->kept_due = 0;
+    for (size_t i = 0; i < op->kept_count; i++)
+        if (op->kept[i] > 0 && (size_t)op->kept[i] <= store->lanes.count)
+            op->kept_due += count_due(store->lanes.items[op->kept[i] - 1], op->now.us);
+    op->unhealthy_version = store->unhealthy_version;
+    return 0;
+}
+
+/* A claim in the making: rows are out of their heaps until it is linked in or dropped. */
+struct claim {
+    struct hfi_op_claim *op;
+    struct hfi_staged *staged;
+    size_t count;
+    struct hfi_memory_job **skipped; /* due, but past their expiry or unfit */
+    size_t skipped_count;
+    size_t skipped_room;
+};
+
+/* The next due row of the highest priority, taken out of its heap. */
+static struct hfi_memory_job *take_due(struct hfi_memory_lane *lane, int64_t now_us) {
+    for (size_t i = HFI_PRIORITIES; i > 0; i--) {
+        struct hfi_heap_item *first = hfi_heap_first(&lane->due[i - 1]);
+        if (first && first->at_us <= now_us) {
+            hfi_heap_remove(&lane->due[i - 1], first);
+            return first->row;
+        }
+    }
+    return NULL;
+}
+
+static void put_back(struct hfi_memory_job *row) {
+    hfi_heap_push(&row->lane->due[row->job->priority], &row->due);
+}
+
+static int skip(struct claim *claim, struct hfi_memory_job *row) {
+    if (claim->skipped_count == claim->skipped_room) {
+        size_t room = claim->skipped_room > 0 ? claim->skipped_room * 2 : 16;
+        struct hfi_memory_job **grown = hfi_realloc(claim->skipped, room * sizeof *grown);
+        if (!grown) {
+            put_back(row);
+            return HF_ENOMEM;
+        }
+        claim->skipped = grown;
+        claim->skipped_room = room;
+    }
+    claim->skipped[claim->skipped_count++] = row;
+    return 0;
+}
+
+/* Reserves, and starts, on one record; the second transition works on what the first made. */
+static int stage_claim(struct hfi_memory *store, struct claim *claim, const struct hfi_admitted *admitted,
+                       struct hfi_memory_job *row) {
+    struct hfi_hand hand;
+    struct hfi_change reserved, begun;
+    struct hfi_op_claim *op = claim->op;
+    struct hfi_staged *staged = &claim->staged[claim->count];
+    hfi_hand_claim(&hand, op->node, op->now);
+    int code = hfi_transition(row->job, &hand.event, &hand.rules, &reserved);
+    if (code == 0 && op->start) {
+        hfi_hand_start(&hand, op->node, op->now, admitted);
+        code = hfi_memory_stage(store, row, &reserved.job, &hand.event, &hand.rules, &begun, staged);
+    } else if (code == 0) {
+        code = hfi_memory_stage(store, row, row->job, &hand.event, &hand.rules, &begun, staged);
+    }
+    if (code != 0)
+        return code;
+    op->jobs[claim->count] = hfi_job_copy(staged->next);
+    if (!op->jobs[claim->count]) {
+        hfi_memory_drop(staged);
+        return HF_ENOMEM;
+    }
+    claim->count++;
+    return 0;
+}
+
+static int claim_lane(struct hfi_memory *store, struct claim *claim, struct hfi_admitted *admitted) {
+    struct hfi_op_claim *op = claim->op;
+    struct hfi_memory_job *row;
+    admitted->claimed = 0;
+    admitted->more = false;
+    if (admitted->lane < 1 || (size_t)admitted->lane > store->lanes.count)
+        return 0;
+    struct hfi_memory_lane *lane = store->lanes.items[admitted->lane - 1];
+    if (hfi_memory_pause_of(store, lane->queue, op->now))
+        return 0;
+    while ((row = take_due(lane, op->now.us)) != NULL) {
+        if (admitted->claimed == admitted->max || claim->count == op->max) {
+            bool fits = row->job->expires_at_us == 0 || row->job->expires_at_us > op->now.us;
+            admitted->more = fits;
+            int code = skip(claim, row);
+            if (code != 0 || fits)
+                return code;
+            continue;
+        }
+        int code = stage_claim(store, claim, admitted, row);
+        if (code == 0)
+            admitted->claimed++;
+        else if (code != HF_ESTATE)
+            put_back(row);
+        else
+            code = skip(claim, row); /* only this job, never the rest (I33) */
+        if (code != 0)
+            return code;
+    }
+    return 0;
+}
+
+static void finish_claim(struct hfi_memory *store, struct claim *claim, int code) {
+    struct hfi_op_claim *op = claim->op;
+    for (size_t i = 0; i < claim->skipped_count; i++)
+        put_back(claim->skipped[i]);
+    for (size_t i = 0; i < claim->count; i++) {
+        if (code == 0) {
+            hfi_memory_link(store, &claim->staged[i]);
+            continue;
+        }
+        put_back(claim->staged[i].row);
+        hfi_memory_drop(&claim->staged[i]);
+        hfi_free(op->jobs[i]);
+        op->jobs[i] = NULL;
+    }
+    for (size_t i = 0; i < op->lane_count && code != 0; i++) {
+        op->lanes[i].claimed = 0;
+        op->lanes[i].more = false;
+    }
+    op->count = code == 0 ? claim->count : 0;
+    hfi_free(claim->staged);
+    hfi_free(claim->skipped);
+}
+
+int hfi_memory_claim(struct hfi_memory *store, struct hfi_op_claim *op) {
+    struct claim claim = {.op = op, .staged = hfi_alloc_array(op->max, sizeof *claim.staged)};
+    int code = claim.staged ? 0 : HF_ENOMEM;
+    for (size_t i = 0; i < op->lane_count && code == 0; i++)
+        code = claim_lane(store, &claim, &op->lanes[i]);
+    finish_claim(store, &claim, code);
+    return code;
+}

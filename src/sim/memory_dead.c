@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What people decide about dead letters in the memory store (requeue, redrive, resolve, discard), and the alerts that
+ * deaths left. Must never change the evidence, nor settle a dead letter twice. Under the store's lock.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "jobs/hands.h"
+#include "sim/memory_state.h"
+
+static int64_t dead_id(const void *item) {
+    return ((const struct hfi_memory_dead *)item)->id;
+}
+
+struct hfi_memory_dead *hfi_memory_find_dead(struct hfi_memory *store, int64_t id) {
+    size_t at = hfi_array_after(&store->deads, id - 1, dead_id);
+    struct hfi_memory_dead *dead = at < store->deads.count ? store->deads.items[at] : NULL;
+    return dead && dead->id == id ? dead : NULL;
+}
+
+/* How it was settled; the texts are made before anything changes. */
+struct verdict {
+    char *by, *reason;
+};
+
+static int make_verdict(struct verdict *verdict, const char *by, const char *reason) {
+    verdict->by = hfi_strdup(by ? by : "");
+    verdict->reason = hfi_strdup(reason ? reason : "");
+    return verdict->by && verdict->reason ? 0 : HF_ENOMEM;
+}
+
+static void drop_verdict(struct verdict *verdict) {
+    hfi_free(verdict->by);
+    hfi_free(verdict->reason);
+}
+
+static void settle(struct hfi_memory_dead *dead, struct verdict *verdict, int32_t status, struct hf_wall now,
+                   int64_t new_job) {
+    dead->status = status;
+    dead->settled_at_us = now.us;
+    dead->settled_by = verdict->by;
+    dead->settled_reason = verdict->reason;
+    dead->new_job_id = new_job;
+}
+
+static struct hfi_memory_dead *last_death(struct hfi_memory *store, const struct hfi_job *job) {
+    for (size_t i = store->deads.count; i > 0; i--) {
+        struct hfi_memory_dead *dead = store->deads.items[i - 1];
+        if (dead->job->id == job->id && dead->death.death_no == job->deaths)
+            return dead;
+    }
+    return NULL;
+}
+
+static int check_requeue(struct hfi_memory *store, struct hfi_op_requeue *op, const struct hfi_memory_job *row,
+                         const struct hfi_memory_dead *dead) {
+    op->was = row->job->state;
+    op->status = HF_DEAD_DEAD;
+    op->other_job = 0;
+    if (dead && dead->status != HF_DEAD_DEAD &&
+        (row->job->state == HF_JOB_DEAD || row->job->state == HF_JOB_QUARANTINED)) {
+        op->status = dead->status;
+        op->other_job = dead->new_job_id;
+        return HF_ESTATE;
+    }
+    op->other_job = hfi_memory_holder(store, row->scope, row);
+    return 0;
+}
+
+int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op) {
+    struct hfi_memory_job *row = hfi_memory_find(store, op->id);
+    struct hfi_memory_dead *dead = row ? last_death(store, row->job) : NULL;
+    struct hfi_hand hand;
+    struct hfi_change change;
+    struct hfi_staged staged;
+    struct verdict verdict = {NULL, NULL};
+    char key[HFI_KEY_MAX + 1];
+    int code = row ? check_requeue(store, op, row, dead) : HF_ENOENT;
+    if (code != 0)
+        return code;
+    struct hfi_job job = *row->job;
+    if (op->new_key)
+        job.idempotency_key = hfi_fresh_key(key, store->base.uuid, job.id, job.epoch);
+    hfi_hand_requeue(&hand, op);
+    code = hfi_memory_stage(store, row, &job, &hand.event, &hand.rules, &change, &staged);
+    if (code != 0)
+        return code;
+    code = op->other_job != 0 ? HF_EEXIST : make_verdict(&verdict, op->actor, op->reason);
+    if (code != 0) {
+        drop_verdict(&verdict);
+        hfi_memory_drop(&staged);
+        return code;
+    }
+    if (dead)
+        settle(dead, &verdict, HF_DEAD_REDRIVEN, op->now, op->id);
+    else
+        drop_verdict(&verdict);
+    row->awaited |= dead != NULL;
+    hfi_memory_link(store, &staged);
+    return 0;
+}
+
+static int make_redriven(struct hfi_memory *store, struct hfi_op_redrive *op, const struct hfi_memory_dead *dead,
+                         struct hfi_memory_job **row) {
+    struct hfi_job job;
+    char key[HFI_KEY_MAX + 1], scope[HFI_UNIQUE_SCOPE_MAX + 1];
+    int code = hfi_redrive_job(op, dead->job, store->base.options.payload_max, &job);
+    if (code != 0)
+        return code;
+    if (hfi_unique_scope(scope, sizeof scope, job.queue, job.type, job.unique_key) > 0 &&
+        (op->new_job = hfi_memory_holder(store, scope, NULL)) != 0)
+        return HF_EEXIST;
+    if (op->action->new_key)
+        job.idempotency_key = hfi_fresh_key(key, store->base.uuid, store->next_job + 1, 0);
+    return hfi_memory_insert(store, &job, row);
+}
+
+int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op) {
+    struct hfi_memory_dead *dead = hfi_memory_find_dead(store, op->dead_id);
+    struct hfi_memory_job *row = NULL;
+    struct verdict verdict;
+    op->new_job = 0;
+    op->status = HF_DEAD_DEAD;
+    if (!dead)
+        return HF_ENOENT;
+    if (dead->status != HF_DEAD_DEAD) {
+        op->status = dead->status;
+        op->new_job = dead->new_job_id;
+        return HF_ESTATE;
+    }
+    int code = make_verdict(&verdict, op->action->actor, op->action->reason);
+    if (code == 0)
+        code = make_redriven(store, op, dead, &row);
+    if (code != 0) {
+        drop_verdict(&verdict);
+        return code;
+    }
+    op->new_job = row->job->id;
+    row->awaited = true;
+    settle(dead, &verdict, HF_DEAD_REDRIVEN, op->now, op->new_job);
+    return 0;
+}
+
+int hfi_memory_settle(struct hfi_memory *store, struct hfi_op_settle *op) {
+    struct hfi_memory_dead *dead = hfi_memory_find_dead(store, op->dead_id);
+    struct verdict verdict;
+    if (!dead)
+        return HF_ENOENT;
+    op->was = dead->status;
+    if (dead->status != HF_DEAD_DEAD)
+        return HF_ESTATE;
+    int code = make_verdict(&verdict, op->action->actor, op->action->reason);
+    if (code == 0)
+        settle(dead, &verdict, (int32_t)op->status, op->now, 0);
+    else
+        drop_verdict(&verdict);
+    return code;
+}
+
+static bool of_sinks(const struct hfi_memory_alert *alert, const struct hfi_op_alerts *op) {
+    for (size_t i = 0; i < op->sink_count; i++)
+        if (strcmp(alert->alert.sink, op->sinks[i]) == 0)
+            return true;
+    return false;
+}
+
+int hfi_memory_alerts(struct hfi_memory *store, struct hfi_op_alerts *op) {
+    op->count = 0;
+    op->unsent = 0;
+    op->next_due_us = INT64_MAX;
+    op->rows = hfi_alloc_array(op->limit, sizeof *op->rows);
+    if (!op->rows)
+        return HF_ENOMEM;
+    for (size_t i = 0; i < store->alerts.count; i++) {
+        struct hfi_memory_alert *alert = store->alerts.items[i];
+        if (alert->sent || alert->undelivered || !of_sinks(alert, op))
+            continue;
+        op->unsent++;
+        if (alert->next_at_us <= op->now.us && op->count < op->limit) {
+            alert->alert.epoch++;
+            alert->alert.tries++;
+            alert->next_at_us = hfi_add(op->now.us, hfi_ms_to_us(op->lease_ms));
+            op->rows[op->count++] = alert->alert;
+        }
+        if (alert->next_at_us < op->next_due_us)
+            op->next_due_us = alert->next_at_us;
+    }
+    return 0;
+}
+
+int hfi_memory_alert_end(struct hfi_memory *store, struct hfi_op_alert_end *op) {
+    for (size_t i = 0; i < store->alerts.count; i++) {
+        struct hfi_memory_alert *alert = store->alerts.items[i];
+        if (alert->alert.id != op->id)
+            continue;
+        if (alert->alert.epoch != op->epoch || alert->sent || alert->undelivered)
+            return HF_ESTALE;
+        alert->sent = op->sent;
+        alert->undelivered = op->undelivered && !op->sent;
+        alert->next_at_us = op->next_at_us;
+        return 0;
+    }
+    return HF_ESTALE;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes of owners, fenced, and what other hands do to jobs in the memory store: lapse, expire, quarantine, cancel.
+ * Must never let a write pass whose epoch is not the row's. Under the store's lock.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "jobs/hands.h"
+#include "sim/memory_state.h"
+
+int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op) {
+    struct hfi_memory_job *row = hfi_memory_find(store, op->job->id);
+    struct hfi_staged staged;
+    if (!row || row->job->state != HF_JOB_RUNNING || row->job->epoch != op->job->epoch ||
+        op->job->state != HF_JOB_RUNNING)
+        return HF_ESTALE; /* I8, I46, I50 */
+    struct hfi_job job = *op->job;
+    const char *asked_by = row->job->cancel_by, *asked_why = row->job->cancel_reason;
+    job.cancel_requested_at_us = row->job->cancel_requested_at_us; /* others write these while it runs */
+    job.cancel_by = asked_by;
+    job.cancel_reason = asked_why;
+    int code = hfi_memory_stage(store, row, &job, &op->event, &op->rules, &op->change, &staged);
+    if (code == 0)
+        code = hfi_memory_stage_alerts(store, &op->change, op->sinks, op->sink_count, &staged);
+    if (code != 0)
+        return code;
+    if (op->change.job.cancel_by == asked_by)
+        op->change.job.cancel_by = op->change.job.cancel_reason = ""; /* go with the old record */
+    op->dead_id = hfi_memory_link(store, &staged);
+    return 0;
+}
+
+/* One job changed by another hand; `note` is filled when it died. */
+static int change_row(struct hfi_memory *store, struct hfi_memory_job *row, const struct hfi_hand *hand,
+                      const struct hfi_rulebook *book, struct hfi_dead_note *note, bool *died) {
+    struct hfi_change change;
+    struct hfi_staged staged;
+    const char *const *sinks = NULL;
+    size_t sink_count = book ? hfi_rulebook_sinks(book, &sinks) : 0;
+    int code = hfi_memory_stage(store, row, row->job, &hand->event, &hand->rules, &change, &staged);
+    if (code == 0)
+        code = hfi_memory_stage_alerts(store, &change, sinks, sink_count, &staged);
+    if (code != 0)
+        return code;
+    *died = change.has_death;
+    if (change.has_death && note)
+        hfi_dead_note_fill(note, 0, &change);
+    int64_t dead_id = hfi_memory_link(store, &staged);
+    if (change.has_death && note)
+        note->dead_id = dead_id;
+    return 0;
+}
+
+static struct hfi_memory_node *live_node(struct hfi_memory *store, int64_t id) {
+    if (id < 1 || (size_t)id > store->nodes.count)
+        return NULL;
+    struct hfi_memory_node *node = store->nodes.items[id - 1];
+    return node->gone ? NULL : node;
+}
+
+static int no_notes(struct hfi_dead_note **notes, size_t *count, uint32_t limit) {
+    *count = 0;
+    *notes = hfi_alloc_array(limit, sizeof **notes);
+    return *notes ? 0 : HF_ENOMEM;
+}
+
+int hfi_memory_sweep(struct hfi_memory *store, struct hfi_op_sweep *op) {
+    int code = no_notes(&op->notes, &op->note_count, op->limit);
+    op->lapsed = 0;
+    op->finished = false;
+    for (size_t i = 0; i < store->jobs.count && code == 0 && op->lapsed < op->limit; i++) {
+        struct hfi_memory_job *row = store->jobs.items[i];
+        struct hfi_hand hand;
+        bool died = false;
+        if (row->job->id <= op->after_id || row->job->state != HF_JOB_RUNNING || row->job->owner != op->owner)
+            continue;
+        hfi_hand_lapse(&hand, op);
+        hfi_hand_rules(&hand, op->book, row->job);
+        code = change_row(store, row, &hand, op->book, &op->notes[op->note_count], &died);
+        if (code != 0)
+            break;
+        op->after_id = row->job->id;
+        op->lapsed++;
+        op->note_count += died;
+    }
+    if (code != 0 && op->lapsed == 0) {
+        hfi_free(op->notes);
+        op->notes = NULL;
+        return code;
+    }
+    op->finished = code == 0 && !hfi_memory_owns_some(store, op->owner);
+    struct hfi_memory_node *node = live_node(store, op->owner);
+    if (op->finished && node)
+        node->gone = true;
+    return 0; /* what was lapsed stays lapsed: after_id says where to go on */
+}
+
+int hfi_memory_expire(struct hfi_memory *store, struct hfi_op_expire *op) {
+    int code = 0;
+    op->ended = 0;
+    for (size_t i = 0; store->expiring > 0 && i < store->jobs.count && code == 0 && op->ended < op->limit; i++) {
+        struct hfi_memory_job *row = store->jobs.items[i];
+        struct hfi_hand hand;
+        bool died = false;
+        if (row->job->state != HF_JOB_PENDING || row->job->expires_at_us == 0 || row->job->expires_at_us > op->now.us)
+            continue;
+        hfi_hand_expire(&hand, op);
+        code = change_row(store, row, &hand, NULL, NULL, &died);
+        op->ended += code == 0;
+    }
+    return op->ended > 0 ? 0 : code;
+}
+
+static bool type_is_had(struct hfi_memory *store, const char *type, int64_t but_by) {
+    for (size_t i = 0; i < store->nodes.count; i++) {
+        const struct hfi_memory_node *node = store->nodes.items[i];
+        for (size_t t = 0; !node->gone && node->id != but_by && t < node->type_count; t++)
+            if (strcmp(node->types[t], type) == 0)
+                return true;
+    }
+    return false;
+}
+
+static bool is_due_in(const struct hfi_memory_job *row, int64_t lane, int64_t now_us) {
+    return row->lane->id == lane && row->job->state == HF_JOB_PENDING && row->job->run_at_us <= now_us;
+}
+
+int hfi_memory_quarantine(struct hfi_memory *store, struct hfi_op_quarantine *op) {
+    int code = no_notes(&op->notes, &op->note_count, op->limit);
+    op->ended = 0;
+    for (size_t i = 0; i < store->jobs.count && code == 0 && op->ended < op->limit; i++) {
+        struct hfi_memory_job *row = store->jobs.items[i];
+        struct hfi_hand hand;
+        bool died = false;
+        if (!is_due_in(row, op->lane, op->now.us))
+            continue;
+        if (type_is_had(store, row->job->type, op->node))
+            break; /* one lane, one type */
+        hfi_hand_quarantine(&hand, op);
+        hfi_hand_rules(&hand, op->book, row->job);
+        code = change_row(store, row, &hand, op->book, &op->notes[op->note_count], &died);
+        op->ended += code == 0;
+        op->note_count += code == 0 && died;
+    }
+    if (code == 0 || op->ended > 0)
+        return 0;
+    hfi_free(op->notes);
+    op->notes = NULL;
+    return code;
+}
+
+static int ask_to_cancel(struct hfi_memory *store, struct hfi_memory_job *row, struct hfi_op_cancel *op) {
+    op->requested = true;
+    if (row->job->cancel_requested_at_us != 0)
+        return 0; /* the first one stays on the record */
+    struct hfi_job asked = *row->job;
+    asked.cancel_requested_at_us = op->now.us;
+    asked.cancel_by = op->actor;
+    asked.cancel_reason = op->reason;
+    struct hfi_job *next = hfi_job_copy(&asked);
+    if (!next)
+        return HF_ENOMEM;
+    hfi_memory_replace(store, row, next);
+    return 0;
+}
+
+int hfi_memory_cancel(struct hfi_memory *store, struct hfi_op_cancel *op) {
+    struct hfi_memory_job *row = hfi_memory_find(store, op->id);
+    struct hfi_hand hand;
+    bool died = false;
+    op->requested = false;
+    if (!row)
+        return HF_ENOENT;
+    if (row->job->state == HF_JOB_RUNNING)
+        return ask_to_cancel(store, row, op);
+    hfi_hand_cancel(&hand, op);
+    return change_row(store, row, &hand, NULL, NULL, &died);
+}

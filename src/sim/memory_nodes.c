@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What nodes share through the memory store: their beats, pauses of queues, control and phase of downstreams. Under the
+ * store's lock.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "sim/memory_state.h"
+
+void hfi_memory_node_free(struct hfi_memory_node *node) {
+    if (!node)
+        return;
+    for (size_t i = 0; node->types && i < node->type_count; i++)
+        hfi_free(node->types[i]);
+    hfi_free(node->types);
+    hfi_free(node);
+}
+
+static struct hfi_memory_node *node_at(struct hfi_memory *store, int64_t id) {
+    return id > 0 && (size_t)id <= store->nodes.count ? store->nodes.items[id - 1] : NULL;
+}
+
+const char *hfi_memory_node_name(struct hfi_memory *store, int64_t id) {
+    const struct hfi_memory_node *node = node_at(store, id);
+    return node ? node->name : "";
+}
+
+bool hfi_memory_owns_some(struct hfi_memory *store, int64_t node) {
+    for (size_t i = 0; i < store->jobs.count; i++) {
+        const struct hfi_memory_job *row = store->jobs.items[i];
+        if (row->job->state == HF_JOB_RUNNING && row->job->owner == node)
+            return true;
+    }
+    return false;
+}
+
+int hfi_memory_join(struct hfi_memory *store, struct hfi_op_join *op) {
+    struct hfi_memory_node *node = hfi_alloc(sizeof *node);
+    if (!node || hfi_array_reserve(&store->nodes, 1) != 0)
+        goto failed;
+    node->types = hfi_alloc_array(op->type_count, sizeof *node->types);
+    if (!node->types)
+        goto failed;
+    for (node->type_count = 0; node->type_count < op->type_count; node->type_count++)
+        if (!(node->types[node->type_count] = hfi_strdup(op->types[node->type_count])))
+            goto failed;
+    hfi_text_copy(node->name, sizeof node->name, op->name);
+    hfi_array_append(&store->nodes, node);
+    op->node = node->id = (int64_t)store->nodes.count;
+    return 0;
+failed:
+    hfi_memory_node_free(node);
+    return HF_ENOMEM;
+}
+
+int hfi_memory_beat(struct hfi_memory *store, struct hfi_op_beat *op) {
+    struct hfi_memory_node *node = node_at(store, op->node);
+    size_t asked = 0;
+    op->known = node && !node->gone;
+    op->cancelled = NULL;
+    op->cancelled_count = 0;
+    if (!op->known)
+        return 0;
+    for (size_t pass = 0; pass < 2; pass++) { /* count, then fill */
+        for (size_t i = 0; i < store->jobs.count; i++) {
+            const struct hfi_job *job = ((struct hfi_memory_job *)store->jobs.items[i])->job;
+            if (job->state != HF_JOB_RUNNING || job->owner != op->node || job->cancel_requested_at_us == 0)
+                continue;
+            if (pass == 0)
+                asked++;
+            else
+                op->cancelled[op->cancelled_count++] = job->id;
+        }
+        if (pass == 0 && asked > 0 && !(op->cancelled = hfi_alloc_array(asked, sizeof *op->cancelled)))
+            return HF_ENOMEM;
+    }
+    node->beat = op->beat;
+    return 0;
+}
+
+int hfi_memory_leave(struct hfi_memory *store, struct hfi_op_leave *op) {
+    struct hfi_memory_node *node = node_at(store, op->node);
+    if (node && !hfi_memory_owns_some(store, op->node))
+        node->gone = true;
+    return 0;
+}
+
+int hfi_memory_nodes(struct hfi_memory *store, struct hfi_op_nodes *op) {
+    op->count = 0;
+    op->rows = hfi_alloc_array(store->nodes.count, sizeof *op->rows);
+    if (!op->rows)
+        return HF_ENOMEM;
+    for (size_t i = 0; i < store->nodes.count; i++) {
+        const struct hfi_memory_node *node = store->nodes.items[i];
+        if (node->gone || node->id == op->self)
+            continue;
+        struct hfi_node_row *row = &op->rows[op->count++];
+        row->node = node->id;
+        row->beat = node->beat;
+        hfi_text_copy(row->name, sizeof row->name, node->name);
+    }
+    return 0;
+}
+
+struct hfi_memory_queue *hfi_memory_pause_of(struct hfi_memory *store, const char *queue, struct hf_wall now) {
+    for (size_t i = 0; i < store->paused.count; i++) {
+        struct hfi_memory_queue *paused = store->paused.items[i];
+        if (strcmp(paused->name, queue) == 0)
+            return paused->until_us == 0 || paused->until_us > now.us ? paused : NULL;
+    }
+    return NULL;
+}
+
+static void forget_pause(struct hfi_memory *store, const char *queue) {
+    for (size_t i = 0; i < store->paused.count; i++) {
+        struct hfi_memory_queue *paused = store->paused.items[i];
+        if (strcmp(paused->name, queue) != 0)
+            continue;
+        hfi_array_remove(&store->paused, i);
+        hfi_free(paused->name);
+        hfi_free(paused);
+        return;
+    }
+}
+
+int hfi_memory_pause(struct hfi_memory *store, struct hfi_op_pause *op) {
+    bool was = hfi_memory_pause_of(store, op->queue, op->now) != NULL;
+    if (!op->pause && !was)
+        return HF_ENOENT;
+    if (op->pause) {
+        struct hfi_memory_queue *queue = hfi_alloc(sizeof *queue);
+        if (!queue || !(queue->name = hfi_strdup(op->queue)) || hfi_array_reserve(&store->paused, 1) != 0) {
+            if (queue)
+                hfi_free(queue->name);
+            hfi_free(queue);
+            return HF_ENOMEM;
+        }
+        queue->until_us = op->until_us;
+        forget_pause(store, op->queue);
+        hfi_array_append(&store->paused, queue);
+    } else {
+        forget_pause(store, op->queue);
+    }
+    store->unhealthy_version++;
+    return 0;
+}
+
+static struct hfi_memory_downstream *downstream_of(struct hfi_memory *store, const char *key) {
+    for (size_t i = 0; i < store->downstreams.count; i++) {
+        struct hfi_memory_downstream *row = store->downstreams.items[i];
+        if (strcmp(row->key, key) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static struct hfi_memory_downstream *add_downstream(struct hfi_memory *store, const char *key) {
+    struct hfi_memory_downstream *row = hfi_alloc(sizeof *row);
+    if (!row || !(row->key = hfi_strdup(key)) || hfi_array_reserve(&store->downstreams, 1) != 0) {
+        if (row)
+            hfi_free(row->key);
+        hfi_free(row);
+        return NULL;
+    }
+    hfi_array_append(&store->downstreams, row);
+    return row;
+}
+
+static void write_state(struct hfi_downstream_state *to, const struct hfi_downstream_state *from, unsigned set) {
+    if (set & HFI_DOWNSTREAM_FORCED) {
+        to->forced = from->forced;
+        to->forced_until_us = from->forced_until_us;
+        hfi_text_copy(to->reason, sizeof to->reason, from->reason);
+    }
+    if (set & HFI_DOWNSTREAM_PHASE) {
+        to->phase = from->phase;
+        to->open_until_us = from->open_until_us;
+        to->gate_until_us = from->gate_until_us;
+        to->unhealthy_since_us = from->unhealthy_since_us;
+        to->trips = from->trips;
+    }
+    to->version++;
+}
+
+int hfi_memory_downstream(struct hfi_memory *store, struct hfi_op_downstream *op) {
+    struct hfi_memory_downstream *row = downstream_of(store, op->key);
+    int64_t version = row ? row->state.version : 0;
+    bool writes = op->set & (HFI_DOWNSTREAM_FORCED | HFI_DOWNSTREAM_PHASE);
+    int code = writes && op->state.version != -1 && op->state.version != version ? HF_ESTATE : 0;
+    if (code == 0 && writes) {
+        if (!row && !(row = add_downstream(store, op->key)))
+            return HF_ENOMEM;
+        write_state(&row->state, &op->state, op->set);
+        store->unhealthy_version++;
+    }
+    if (row)
+        op->state = row->state;
+    else
+        memset(&op->state, 0, sizeof op->state);
+    return code;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lists and single views of jobs and dead letters of the memory store. Must never hand out a pointer into the store:
+ * the snapshots copy. Any thread; takes the lock.
+ */
+#include <string.h>
+
+#include "base/text.h"
+#include "jobs/views.h"
+#include "sim/memory_state.h"
+
+static const char *word(const char *text) {
+    return text ? text : "";
+}
+
+static bool job_fits(const struct hfi_job *job, const struct hf_job_filter *filter) {
+    return (filter->state < 0 || job->state == filter->state) &&
+           (!filter->type || strcmp(job->type, filter->type) == 0) &&
+           (!filter->queue || strcmp(job->queue, filter->queue) == 0) && job->created_at_us >= filter->created_since_us;
+}
+
+static void fill_job(struct hfi_memory *store, const struct hfi_job *job, struct hf_job_view *view, char *key) {
+    hfi_job_view_fill(view, job, hfi_memory_node_name(store, job->owner), store->base.uuid, key);
+}
+
+static int64_t job_id(const void *item) {
+    return ((const struct hfi_memory_job *)item)->job->id;
+}
+
+int hfi_memory_list_jobs(struct hfi_store *self, const struct hf_job_filter *filter, struct hf_job_list **list,
+                         struct hf_error *error) {
+    struct hfi_memory *store = hfi_memory_of(self);
+    uint32_t limit = hfi_page_limit(filter->limit);
+    char key[HFI_IDEMPOTENCY_ROOM];
+    int code = hfi_job_list_new(list);
+    pthread_mutex_lock(&store->lock);
+    size_t at = filter->after_id > 0 ? hfi_array_after(&store->jobs, filter->after_id - 1, job_id) : store->jobs.count;
+    int64_t last = 0;
+    for (; at > 0 && code == 0; at--) {
+        const struct hfi_job *job = ((struct hfi_memory_job *)store->jobs.items[at - 1])->job;
+        struct hf_job_view view;
+        if (!job_fits(job, filter))
+            continue;
+        if (hf_job_list_count(*list) == limit) {
+            hfi_job_list_set_next(*list, last);
+            break;
+        }
+        fill_job(store, job, &view, key);
+        code = hfi_job_list_add(*list, &view);
+        last = job->id;
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (code == 0)
+        return 0;
+    hf_job_list_free(*list);
+    *list = NULL;
+    return hfi_fail(error, code, "list of jobs", NULL, NULL);
+}
+
+static int add_history(struct hfi_memory *store, const struct hfi_memory_job *row, struct hf_job *job) {
+    int code = 0;
+    for (const struct hfi_memory_past *past = row->first; past && code == 0; past = past->next) {
+        const struct hfi_history *history = &past->history;
+        struct hf_history_view view = {
+            .execution = history->execution,
+            .started_at_us = history->started_at_us,
+            .ended_at_us = history->ended_at_us,
+            .node = hfi_memory_node_name(store, history->node),
+            .event = hfi_event_name(history->event),
+            .error_class = history->error_class,
+            .error_type = history->error_type,
+            .error_message = history->message,
+            .rule = history->rule,
+            .attempts = history->attempts,
+            .retries = history->retries,
+            .next_run_at_us = history->next_run_at_us,
+        };
+        code = hfi_job_add_history(job, &view);
+    }
+    return code;
+}
+
+int hfi_memory_get_job(struct hfi_store *self, int64_t id, struct hf_job **job, struct hf_error *error) {
+    struct hfi_memory *store = hfi_memory_of(self);
+    char key[HFI_IDEMPOTENCY_ROOM];
+    int code = HF_ENOENT;
+    *job = NULL;
+    pthread_mutex_lock(&store->lock);
+    const struct hfi_memory_job *row = hfi_memory_find(store, id);
+    if (row) {
+        struct hf_job_view view;
+        fill_job(store, row->job, &view, key);
+        code = hfi_job_new(&view, job);
+        if (code == 0)
+            code = add_history(store, row, *job);
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (code == 0)
+        return 0;
+    hf_job_free(*job);
+    *job = NULL;
+    return hfi_fail(error, code, "job", NULL, code == HF_ENOENT ? "%lld does not exist" : "%lld", (long long)id);
+}
+
+/* `fingerprint` has 17 bytes. */
+static void fill_dead(struct hfi_memory *store, const struct hfi_memory_dead *dead, struct hf_dead_view *view,
+                      char *fingerprint) {
+    const struct hfi_job *job = dead->job;
+    const struct hfi_death *death = &dead->death;
+    *view = (struct hf_dead_view){
+        .status = dead->status,
+        .death_class = (int32_t)death->death_class,
+        .id = dead->id,
+        .job_id = job->id,
+        .death_no = death->death_no,
+        .executions = job->executions,
+        .failures = job->failures,
+        .max_executions = dead->max_executions,
+        .quarantined = death->quarantined,
+        .source = job->source,
+        .source_message_id = job->source_message_id,
+        .type = job->type,
+        .queue = job->queue,
+        .downstream = job->downstream,
+        .content_type = job->content_type,
+        .error_type = death->error_type,
+        .error_message = death->message,
+        .detail = dead->detail,
+        .rule = death->rule,
+        .correlation_id = job->correlation_id,
+        .node = hfi_memory_node_name(store, dead->node),
+        .fingerprint = hfi_fingerprint_print(death->fingerprint, fingerprint),
+        .cause = death->cause,
+        .payload = job->payload,
+        .payload_length = job->payload_length,
+        .job_created_at_us = job->created_at_us,
+        .dead_at_us = dead->dead_at_us,
+        .settled_at_us = dead->settled_at_us,
+        .settled_by = word(dead->settled_by),
+        .settled_reason = word(dead->settled_reason),
+        .new_job_id = dead->new_job_id,
+        .new_job_outcome = dead->new_job_outcome,
+    };
+}
+
+static bool dead_fits(const struct hf_dead_view *view, const struct hf_dead_filter *filter) {
+    return (filter->status < 0 || view->status == filter->status) &&
+           (filter->death_class < 0 || view->death_class == filter->death_class) &&
+           (!filter->type || strcmp(view->type, filter->type) == 0) &&
+           (!filter->queue || strcmp(view->queue, filter->queue) == 0) &&
+           (!filter->error_type || hfi_dotted_prefix(filter->error_type, view->error_type)) &&
+           (!filter->fingerprint || strcmp(view->fingerprint, filter->fingerprint) == 0) &&
+           view->dead_at_us >= filter->since_us;
+}
+
+int hfi_memory_list_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list,
+                         struct hf_error *error) {
+    struct hfi_memory *store = hfi_memory_of(self);
+    uint32_t limit = hfi_page_limit(filter->limit);
+    char fingerprint[17];
+    int64_t last = 0;
+    int code = hfi_dead_list_new(list);
+    pthread_mutex_lock(&store->lock);
+    for (size_t at = store->deads.count; at > 0 && code == 0; at--) {
+        const struct hfi_memory_dead *dead = store->deads.items[at - 1];
+        struct hf_dead_view view;
+        if (filter->after_id > 0 && dead->id >= filter->after_id)
+            continue;
+        fill_dead(store, dead, &view, fingerprint);
+        if (!dead_fits(&view, filter))
+            continue;
+        if (hf_dead_list_count(*list) == limit) {
+            hfi_dead_list_set_next(*list, last);
+            break;
+        }
+        code = hfi_dead_list_add(*list, &view);
+        last = dead->id;
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (code == 0)
+        return 0;
+    hf_dead_list_free(*list);
+    *list = NULL;
+    return hfi_fail(error, code, "list of dead letters", NULL, NULL);
+}
+
+int hfi_memory_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error) {
+    struct hfi_memory *store = hfi_memory_of(self);
+    char fingerprint[17];
+    int code = HF_ENOENT;
+    *dead = NULL;
+    pthread_mutex_lock(&store->lock);
+    const struct hfi_memory_dead *row = hfi_memory_find_dead(store, id);
+    if (row) {
+        struct hf_dead_view view;
+        fill_dead(store, row, &view, fingerprint);
+        code = hfi_dead_new(&view, dead);
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (code == 0)
+        return 0;
+    return hfi_fail(error, code, "dead letter", NULL, code == HF_ENOENT ? "%lld does not exist" : "%lld",
+                    (long long)id);
+}

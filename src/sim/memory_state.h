@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_SIM_MEMORY_STATE_H
+#define HFI_SIM_MEMORY_STATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/store.h"
+#include "sim/memory_index.h"
+
+/*
+ * What the files of the memory store share. Whoever calls these holds the store's lock. What can fail is done before
+ * anything is changed: rows are made first (stage), then linked in, which cannot fail.
+ */
+#define HFI_PRIORITIES 10
+
+struct hfi_memory_lane;
+
+struct hfi_memory_past {
+    struct hfi_memory_past *next;
+    struct hfi_history history;
+};
+
+struct hfi_memory_job {
+    struct hfi_job *job;
+    struct hfi_memory_lane *lane;
+    struct hfi_heap_item due; /* in its lane while pending */
+    struct hfi_memory_past *first, *last;
+    char *scope; /* of its unique key; NULL none */
+    struct hfi_link unique;
+    bool bound;   /* in the index of unique keys */
+    bool awaited; /* a dead letter wants to know how it ends */
+};
+
+struct hfi_memory_lane {
+    int64_t id;
+    char *queue, *type, *breaker_key, *limit_key;
+    struct hfi_heap due[HFI_PRIORITIES];
+    size_t members[HFI_PRIORITIES]; /* rows that may ever wait there: the heaps have room for all */
+    struct hfi_link link;
+    char *key; /* all four texts */
+};
+
+struct hfi_memory_policy {
+    struct hfi_memory_policy *next;
+    struct hfi_curve curve;
+};
+
+struct hfi_memory_dead {
+    int64_t id, node, dead_at_us;
+    struct hfi_job *job; /* as it was when it died */
+    struct hfi_death death;
+    char *detail;
+    uint32_t max_executions;
+    int32_t status;
+    int64_t settled_at_us, new_job_id;
+    char *settled_by, *settled_reason;
+    const char *new_job_outcome;
+};
+
+struct hfi_memory_alert {
+    struct hfi_alert alert;
+    int64_t next_at_us;
+    bool sent, undelivered;
+};
+
+struct hfi_memory_node {
+    int64_t id, beat;
+    bool gone;
+    char name[HFI_NAME_MAX + 1];
+    char **types;
+    size_t type_count;
+};
+
+struct hfi_memory_queue {
+    char *name;
+    int64_t until_us;
+};
+
+struct hfi_memory_downstream {
+    char *key;
+    struct hfi_downstream_state state;
+};
+
+struct hfi_memory_message { /* of another system, seen */
+    struct hfi_link link;
+    char *key;
+    int64_t job_id, at_us;
+};
+
+struct hfi_memory {
+    struct hfi_store base;
+    pthread_mutex_t lock;
+    struct hfi_scheduler *clock; /* NULL: the system's */
+    struct hfi_array jobs;       /* by id */
+    struct hfi_array lanes;      /* by id, which is the index + 1 */
+    struct hfi_array deads;      /* by id */
+    struct hfi_array alerts;     /* by id */
+    struct hfi_array nodes;      /* by id, the index + 1; the gone stay for their names */
+    struct hfi_array paused;     /* queues */
+    struct hfi_array downstreams;
+    struct hfi_array inbox; /* in order of arrival */
+    struct hfi_index lanes_by_key, unique, messages;
+    struct hfi_memory_policy *policies;
+    int64_t next_job, next_dead, next_alert, next_policy;
+    uint64_t unhealthy_version;
+    size_t expiring; /* rows with expires_at */
+};
+static inline struct hfi_memory *hfi_memory_of(struct hfi_store *store) {
+    return (struct hfi_memory *)(void *)store;
+}
+
+/* A change that is ready to be linked in: everything it needs is there. */
+struct hfi_staged {
+    struct hfi_memory_job *row;
+    struct hfi_job *next;
+    struct hfi_memory_past *past;
+    struct hfi_memory_dead *dead;
+    struct hfi_memory_alert **alerts;
+    size_t alert_count;
+};
+
+/* memory_change.c */
+struct hfi_memory_job *hfi_memory_find(struct hfi_memory *store, int64_t id);
+const struct hfi_curve *hfi_memory_policy(struct hfi_memory *store,
+                                          const struct hfi_curve *curve); /* NULL: no memory */
+/* Transition of `job` (the row's, or its owner's copy of it) and all it means. 0, HF_ESTATE or HF_ENOMEM. */
+int hfi_memory_stage(struct hfi_memory *store, struct hfi_memory_job *row, const struct hfi_job *job,
+                     const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change,
+                     struct hfi_staged *staged);
+/* Alert rows for a staged death; after hfi_memory_stage, before linking. */
+int hfi_memory_stage_alerts(struct hfi_memory *store, const struct hfi_change *change, const char *const *sinks,
+                            size_t count, struct hfi_staged *staged);
+int64_t hfi_memory_link(struct hfi_memory *store, struct hfi_staged *staged); /* the dead letter's id, or 0 */
+void hfi_memory_drop(struct hfi_staged *staged);
+/* Puts `next` in the place of the row's record: heap, unique key, whoever waits for its end. */
+void hfi_memory_replace(struct hfi_memory *store, struct hfi_memory_job *row, struct hfi_job *next);
+/* The job that holds this one's unique key now, but for `row` itself; 0 none. */
+int64_t hfi_memory_holder(struct hfi_memory *store, const char *scope, const struct hfi_memory_job *row);
+void hfi_memory_dead_free(struct hfi_memory_dead *dead);
+
+/* memory_put.c */
+int hfi_memory_insert(struct hfi_memory *store, const struct hfi_job *job,
+                      struct hfi_memory_job **row);                             /* id: job's or next */
+void hfi_memory_job_free(struct hfi_memory *store, struct hfi_memory_job *row); /* not from the array */
+int hfi_memory_put(struct hfi_memory *store, struct hfi_op_put *op);
+int hfi_memory_lane_of(struct hfi_memory *store, const struct hfi_job *job, struct hfi_memory_lane **lane);
+void hfi_memory_lane_free(struct hfi_memory_lane *lane);
+
+/* memory_claim.c */
+int hfi_memory_lanes(struct hfi_memory *store, struct hfi_op_lanes *op);
+int hfi_memory_claim(struct hfi_memory *store, struct hfi_op_claim *op);
+
+/* memory_hands.c */
+int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op);
+int hfi_memory_sweep(struct hfi_memory *store, struct hfi_op_sweep *op);
+int hfi_memory_expire(struct hfi_memory *store, struct hfi_op_expire *op);
+int hfi_memory_quarantine(struct hfi_memory *store, struct hfi_op_quarantine *op);
+int hfi_memory_cancel(struct hfi_memory *store, struct hfi_op_cancel *op);
+
+/* memory_dead.c */
+struct hfi_memory_dead *hfi_memory_find_dead(struct hfi_memory *store, int64_t id);
+int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op);
+int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op);
+int hfi_memory_settle(struct hfi_memory *store, struct hfi_op_settle *op);
+int hfi_memory_alerts(struct hfi_memory *store, struct hfi_op_alerts *op);
+int hfi_memory_alert_end(struct hfi_memory *store, struct hfi_op_alert_end *op);
+
+/* memory_nodes.c */
+const char *hfi_memory_node_name(struct hfi_memory *store, int64_t node);
+int hfi_memory_join(struct hfi_memory *store, struct hfi_op_join *op);
+int hfi_memory_beat(struct hfi_memory *store, struct hfi_op_beat *op);
+int hfi_memory_leave(struct hfi_memory *store, struct hfi_op_leave *op);
+int hfi_memory_nodes(struct hfi_memory *store, struct hfi_op_nodes *op);
+void hfi_memory_node_free(struct hfi_memory_node *node);
+bool hfi_memory_owns_some(struct hfi_memory *store, int64_t node);
+struct hfi_memory_queue *hfi_memory_pause_of(struct hfi_memory *store, const char *queue, struct hf_wall now);
+int hfi_memory_pause(struct hfi_memory *store, struct hfi_op_pause *op);
+int hfi_memory_downstream(struct hfi_memory *store, struct hfi_op_downstream *op);
+
+/* memory_prune.c */
+int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op);
+
+/* memory_read.c, memory_look.c: take the lock themselves */
+int hfi_memory_list_jobs(struct hfi_store *self, const struct hf_job_filter *filter, struct hf_job_list **list,
+                         struct hf_error *error);
+int hfi_memory_get_job(struct hfi_store *self, int64_t id, struct hf_job **job, struct hf_error *error);
+int hfi_memory_list_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list,
+                         struct hf_error *error);
+int hfi_memory_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error);
+int hfi_memory_count_jobs(struct hfi_store *self, struct hf_job_counts *counts, struct hf_error *error);
+int hfi_memory_list_queues(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error);
+int hfi_memory_list_downstreams(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
+int hfi_memory_look(struct hfi_store *self, struct hf_store_info *info);
+int hfi_memory_doctor(struct hfi_store *self, hf_doctor_fn report, void *user, struct hf_error *error);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The store port in memory: opened, closed, and operations handed to those who know them. Must never answer an
+ * operation that is half done. Writer thread for commits; reads from any thread; one lock.
+ */
+#include "sim/memory_store.h"
+
+#include "base/alloc.h"
+#include "base/random.h"
+#include "sim/memory_state.h"
+
+#define RUN(name, type, function)                                                                                      \
+    case HFI_OP_##name:                                                                                                \
+        return function(store, (struct hfi_op_##type *)(void *)op);
+
+static int run(struct hfi_memory *store, struct hfi_op *op) {
+    switch (op->kind) {
+        RUN(PUT, put, hfi_memory_put)
+        RUN(JOIN, join, hfi_memory_join)
+        RUN(BEAT, beat, hfi_memory_beat)
+        RUN(LEAVE, leave, hfi_memory_leave)
+        RUN(NODES, nodes, hfi_memory_nodes)
+        RUN(LANES, lanes, hfi_memory_lanes)
+        RUN(CLAIM, claim, hfi_memory_claim)
+        RUN(APPLY, apply, hfi_memory_apply)
+        RUN(SWEEP, sweep, hfi_memory_sweep)
+        RUN(EXPIRE, expire, hfi_memory_expire)
+        RUN(QUARANTINE, quarantine, hfi_memory_quarantine)
+        RUN(CANCEL, cancel, hfi_memory_cancel)
+        RUN(REQUEUE, requeue, hfi_memory_requeue)
+        RUN(REDRIVE, redrive, hfi_memory_redrive)
+        RUN(SETTLE, settle, hfi_memory_settle)
+        RUN(PAUSE, pause, hfi_memory_pause)
+        RUN(DOWNSTREAM, downstream, hfi_memory_downstream)
+        RUN(ALERTS, alerts, hfi_memory_alerts)
+        RUN(ALERT_END, alert_end, hfi_memory_alert_end)
+        RUN(PRUNE, prune, hfi_memory_prune)
+    default:
+        return HF_EINVAL;
+    }
+}
+
+static void commit(struct hfi_store *self, struct hfi_op **ops, size_t count) {
+    struct hfi_memory *store = hfi_memory_of(self);
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; i < count; i++)
+        ops[i]->code = run(store, ops[i]);
+    pthread_mutex_unlock(&store->lock);
+}
+
+static int no_descriptor(struct hfi_store *self) {
+    (void)self;
+    return -1; /* nobody else writes here */
+}
+
+static void nothing_to_drain(struct hfi_store *self) {
+    (void)self;
+}
+
+static void free_rows(struct hfi_memory *store) {
+    for (size_t i = 0; i < store->jobs.count; i++)
+        hfi_memory_job_free(store, store->jobs.items[i]);
+    for (size_t i = 0; i < store->lanes.count; i++)
+        hfi_memory_lane_free(store->lanes.items[i]);
+    for (size_t i = 0; i < store->deads.count; i++)
+        hfi_memory_dead_free(store->deads.items[i]);
+    for (size_t i = 0; i < store->alerts.count; i++)
+        hfi_free(store->alerts.items[i]);
+    for (size_t i = 0; i < store->nodes.count; i++)
+        hfi_memory_node_free(store->nodes.items[i]);
+    for (size_t i = 0; i < store->paused.count; i++) {
+        struct hfi_memory_queue *queue = store->paused.items[i];
+        hfi_free(queue->name);
+        hfi_free(queue);
+    }
+    for (size_t i = 0; i < store->downstreams.count; i++) {
+        struct hfi_memory_downstream *row = store->downstreams.items[i];
+        hfi_free(row->key);
+        hfi_free(row);
+    }
+    for (size_t i = 0; i < store->inbox.count; i++) {
+        struct hfi_memory_message *message = store->inbox.items[i];
+        hfi_free(message->key);
+        hfi_free(message);
+    }
+    while (store->policies) {
+        struct hfi_memory_policy *policy = store->policies;
+        store->policies = policy->next;
+        hfi_free(policy);
+    }
+}
+
+static void close_store(struct hfi_store *self) {
+    struct hfi_memory *store = hfi_memory_of(self);
+    free_rows(store);
+    hfi_free(store->jobs.items);
+    hfi_free(store->lanes.items);
+    hfi_free(store->deads.items);
+    hfi_free(store->alerts.items);
+    hfi_free(store->nodes.items);
+    hfi_free(store->paused.items);
+    hfi_free(store->downstreams.items);
+    hfi_free(store->inbox.items);
+    hfi_index_clear(&store->lanes_by_key);
+    hfi_index_clear(&store->unique);
+    hfi_index_clear(&store->messages);
+    pthread_mutex_destroy(&store->lock);
+    hfi_free(store);
+}
+
+static const struct hfi_store_ops memory_ops = {
+    .version = HFI_STORE_VERSION,
+    .kind = "memory",
+    .commit = commit,
+    .list_jobs = hfi_memory_list_jobs,
+    .get_job = hfi_memory_get_job,
+    .count_jobs = hfi_memory_count_jobs,
+    .list_queues = hfi_memory_list_queues,
+    .list_downstreams = hfi_memory_list_downstreams,
+    .list_dead = hfi_memory_list_dead,
+    .get_dead = hfi_memory_get_dead,
+    .look = hfi_memory_look,
+    .doctor = hfi_memory_doctor,
+    .wake_fd = no_descriptor,
+    .wake_drain = nothing_to_drain,
+    .close = close_store,
+};
+
+int hfi_memory_store_new(const struct hf_store_options *options, struct hfi_store **store) {
+    struct hfi_memory *made = hfi_alloc(sizeof *made);
+    *store = NULL;
+    if (!made)
+        return HF_ENOMEM;
+    made->base.ops = &memory_ops;
+    made->base.options = *options;
+    hfi_uuid(made->base.uuid);
+    pthread_mutex_init(&made->lock, NULL);
+    *store = &made->base;
+    return 0;
+}
+
+void hfi_memory_store_clock(struct hfi_store *store, struct hfi_scheduler *scheduler) {
+    hfi_memory_of(store)->clock = scheduler;
+}
