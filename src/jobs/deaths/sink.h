@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_DEATHS_SINK_H
+#define HFI_JOBS_DEATHS_SINK_H
+
+#include <stdbool.h>
+
+#include "base/scheduler.h"
+#include "holdfast/alert.h"
+#include "jobs/store.h"
+#include "resilience/transport.h"
+
+/*
+ * Where an alert goes. One try at a time per `send`, several may be on their way; each ends within its own budget of
+ * time. A sink passes no breaker and never retries: the sender's durable rows do (J3). Loop thread.
+ */
+struct hfi_sink;
+struct hfi_sink_try; /* of the sink */
+
+/* How a try ended: NULL = delivered, else a stable error type without secrets. Runs once, never inside send. */
+typedef void (*hfi_sink_fn)(const char *error_type, void *user);
+
+struct hfi_sink_ops {
+    /* 0, or HF_E… when nothing began (no callback). `alert` is borrowed for the call. */
+    int (*send)(struct hfi_sink *self, const struct hfi_alert *alert, hfi_sink_fn done, void *user,
+                struct hfi_sink_try **try);
+    void (*cancel)(struct hfi_sink *self, struct hfi_sink_try *try); /* no callback after it */
+    void (*close)(struct hfi_sink *self); /* no try is left */
+};
+struct hfi_sink {
+    const struct hfi_sink_ops *ops;
+    char name[64];
+    int64_t budget_ms; /* of one try */
+};
+
+/* One POST with `text` and `content`, error type only, never its message [S0.25]. */
+int hfi_webhook_new(struct hfi_scheduler *scheduler, struct hfi_transport *transport,
+                    const struct hf_webhook_options *options, struct hfi_sink **sink, struct hf_error *error);
+
+#endif

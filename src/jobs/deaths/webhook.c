@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The webhook sink: one POST per alert, straight through the transport, with a budget of its own. Carries the error type
+ * and never its message [S0.25]; the address is a secret and never appears in logs or errors. Loop thread.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "jobs/deaths/sink.h"
+#include "resilience/classify.h"
+
+#define BODY_MAX 8192
+#define ANSWER_MAX 4096
+
+struct webhook {
+    struct hfi_sink sink;
+    struct hfi_scheduler *scheduler;
+    struct hfi_transport *transport;
+    char *url;
+};
+
+struct hfi_sink_try {
+    struct webhook *webhook;
+    struct hfi_attempt *attempt;
+    struct hfi_timer timer;
+    struct hfi_bytes body;
+    hfi_sink_fn done;
+    void *user;
+};
+
+static void text_of(const struct hfi_alert *alert, struct hfi_bytes *text) {
+    hfi_bytes_print(text, "holdfast: job %" PRId64 " (%s) %s: %s", alert->job_id, alert->type,
+                    alert->quarantined ? "was quarantined" : "died", alert->error_type);
+    if (alert->executions > 0)
+        hfi_bytes_print(text, ", %" PRIu32 " execution%s", alert->executions, alert->executions == 1 ? "" : "s");
+    if (alert->downstream[0] != '\0')
+        hfi_bytes_print(text, ", downstream %s", alert->downstream);
+    hfi_bytes_print(text, ", dead letter %" PRId64, alert->dead_id);
+}
+
+static void field(struct hfi_bytes *body, const char *name, const char *value) {
+    hfi_bytes_text(body, ",");
+    hfi_bytes_json(body, name);
+    hfi_bytes_text(body, ":");
+    hfi_bytes_json(body, value);
+}
+
+/* `id` is the same at every try, so that a receiver can tell a repetition [S0.24]. */
+static void fill_body(const struct hfi_alert *alert, struct hfi_bytes *body) {
+    struct hfi_bytes text;
+    char at[HFI_RFC3339_LENGTH];
+    hfi_bytes_init(&text, BODY_MAX / 2);
+    text_of(alert, &text);
+    body->failed = body->failed || text.failed;
+    hfi_bytes_print(body, "{\"id\":\"alert-%" PRId64 "\",\"event\":\"job.dead\"", alert->id);
+    field(body, "text", text.data == NULL ? "" : text.data);
+    field(body, "content", text.data == NULL ? "" : text.data);
+    hfi_bytes_print(body, ",\"job\":%" PRId64 ",\"dead_letter\":%" PRId64 ",\"death_no\":%" PRIu32
+                          ",\"executions\":%" PRIu32 ",\"quarantined\":%s",
+                    alert->job_id, alert->dead_id, alert->death_no, alert->executions,
+                    alert->quarantined ? "true" : "false");
+    field(body, "type", alert->type);
+    field(body, "queue", alert->queue);
+    field(body, "downstream", alert->downstream);
+    field(body, "class", hf_death_class_name((int)alert->death_class));
+    field(body, "error_type", alert->error_type);
+    field(body, "correlation_id", alert->correlation_id);
+    field(body, "dead_at", hfi_rfc3339(alert->dead_at_us, at));
+    hfi_bytes_text(body, "}");
+    hfi_bytes_free(&text);
+}
+
+static void free_try(struct hfi_sink_try *try) {
+    try->webhook->scheduler->ops->disarm(try->webhook->scheduler, &try->timer);
+    hfi_bytes_free(&try->body);
+    hfi_free(try);
+}
+
+static void finish(struct hfi_sink_try *try, const char *error_type) {
+    hfi_sink_fn done = try->done;
+    void *user = try->user;
+    free_try(try);
+    done(error_type, user);
+}
+
+static void answered(const struct hfi_attempt_facts *facts, void *user) {
+    struct hfi_sink_try *try = user;
+    struct hfi_scheduler *scheduler = try->webhook->scheduler;
+    struct hf_outcome outcome;
+    hfi_classify_attempt(facts, scheduler->ops->wall(scheduler), false, 0, &outcome);
+    finish(try, outcome.kind == HF_OUTCOME_SUCCESS ? NULL : outcome.error_type);
+}
+
+static void out_of_time(struct hfi_timer *timer, void *user) {
+    (void)timer;
+    struct hfi_sink_try *try = user;
+    struct hfi_transport *transport = try->webhook->transport;
+    enum hf_stage stage;
+    struct hfi_phases phases;
+    transport->ops->cancel(transport, try->attempt, &stage, &phases);
+    finish(try, "timeout.alert");
+}
+
+static int begin(struct webhook *webhook, struct hfi_sink_try *try) {
+    static const struct hf_header headers[] = {{"Content-Type", "application/json"}, {"User-Agent", "holdfast"}};
+    struct hfi_attempt_spec spec = {
+        .url = webhook->url,
+        .method = "POST",
+        .headers = headers,
+        .header_count = sizeof headers / sizeof *headers,
+        .body = try->body.data,
+        .body_length = try->body.length,
+        .connect_timeout_ms = webhook->sink.budget_ms,
+        .backstop_ms = webhook->sink.budget_ms + 30000,
+        .response_limit = ANSWER_MAX,
+    };
+    struct hfi_scheduler *scheduler = webhook->scheduler;
+    struct hf_mono until = hfi_mono_after_ms(scheduler->ops->mono(scheduler), webhook->sink.budget_ms);
+    int code = scheduler->ops->arm(scheduler, &try->timer, until);
+    return code != 0 ? code : webhook->transport->ops->start(webhook->transport, &spec, answered, try, &try->attempt);
+}
+
+static int send(struct hfi_sink *self, const struct hfi_alert *alert, hfi_sink_fn done, void *user,
+                struct hfi_sink_try **out) {
+    struct webhook *webhook = (struct webhook *)(void *)self;
+    struct hfi_sink_try *try = hfi_alloc(sizeof *try);
+    if (try == NULL)
+        return HF_ENOMEM;
+    try->webhook = webhook;
+    try->done = done;
+    try->user = user;
+    hfi_timer_init(&try->timer, out_of_time, try);
+    hfi_bytes_init(&try->body, BODY_MAX);
+    fill_body(alert, &try->body);
+    int code = try->body.failed ? HF_ENOMEM : begin(webhook, try);
+    if (code != 0) {
+        free_try(try);
+        return code;
+    }
+    *out = try;
+    return 0;
+}
+
+static void cancel(struct hfi_sink *self, struct hfi_sink_try *try) {
+    struct webhook *webhook = (struct webhook *)(void *)self;
+    enum hf_stage stage;
+    struct hfi_phases phases;
+    webhook->transport->ops->cancel(webhook->transport, try->attempt, &stage, &phases);
+    free_try(try);
+}
+
+static void close_sink(struct hfi_sink *self) {
+    struct webhook *webhook = (struct webhook *)(void *)self;
+    hfi_free(webhook->url);
+    hfi_free(webhook);
+}
+
+static const struct hfi_sink_ops webhook_ops = {send, cancel, close_sink};
+
+int hfi_webhook_new(struct hfi_scheduler *scheduler, struct hfi_transport *transport,
+                    const struct hf_webhook_options *options, struct hfi_sink **sink, struct hf_error *error) {
+    if (options->name == NULL || options->name[0] == '\0')
+        return hfi_fail(error, HF_ECONFIG, "webhook", "name it", "it has no name");
+    if (options->url == NULL ||
+        (strncmp(options->url, "https://", 8) != 0 && strncmp(options->url, "http://", 7) != 0))
+        return hfi_fail(error, HF_ECONFIG, options->name, "use an http or https address", "its address is not one");
+    if (options->timeout_ms < 1)
+        return hfi_fail(error, HF_ECONFIG, options->name, NULL, "its time limit has to be at least 1ms");
+    struct webhook *webhook = hfi_alloc(sizeof *webhook);
+    char *url = hfi_strdup(options->url);
+    if (webhook == NULL || url == NULL) {
+        hfi_free(webhook);
+        hfi_free(url);
+        return hfi_fail(error, HF_ENOMEM, options->name, NULL, "no memory");
+    }
+    webhook->sink.ops = &webhook_ops;
+    webhook->sink.budget_ms = options->timeout_ms;
+    hfi_text_copy(webhook->sink.name, sizeof webhook->sink.name, options->name);
+    webhook->scheduler = scheduler;
+    webhook->transport = transport;
+    webhook->url = url;
+    *sink = &webhook->sink;
+    return 0;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decides from which lanes to claim and how many jobs of each, and keeps the books of slots in use. Must never grant a
+ * slot twice: every grant is reserved before it is handed out. No clock, no I/O; the runner's loop thread.
+ */
+#include "jobs/lane.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+
+static bool in_filter(const struct hfi_lanes *lanes, const char *queue) {
+    if (lanes->filter == NULL)
+        return true;
+    for (size_t i = 0; i < lanes->filter_count; i++) {
+        if (strcmp(lanes->filter[i], queue) == 0)
+            return true;
+    }
+    return false;
+}
+
+static struct hfi_lane_queue *find_queue(const struct hfi_lanes *lanes, const char *name) {
+    for (size_t i = 0; i < lanes->queue_count; i++) {
+        if (strcmp(lanes->queues[i]->name, name) == 0)
+            return lanes->queues[i];
+    }
+    return NULL;
+}
+
+static struct hfi_lane_queue *add_queue(struct hfi_lanes *lanes, const struct hf_queue_options *options) {
+    if (lanes->queue_count == lanes->queue_room) {
+        size_t room = lanes->queue_room == 0 ? 8 : lanes->queue_room * 2;
+        void *grown = hfi_realloc(lanes->queues, room * sizeof *lanes->queues);
+        if (grown == NULL)
+            return NULL;
+        lanes->queues = grown;
+        lanes->queue_room = room;
+    }
+    struct hfi_lane_queue *queue = hfi_alloc(sizeof *queue);
+    if (queue == NULL)
+        return NULL;
+    hfi_text_copy(queue->name, sizeof queue->name, options->name);
+    queue->order = options->order;
+    queue->weight = options->weight == 0 ? 1 : options->weight;
+    queue->concurrency = options->concurrency;
+    queue->wanted = in_filter(lanes, queue->name);
+    size_t at = lanes->queue_count;
+    for (; at > 0 && lanes->queues[at - 1]->order > queue->order; at--)
+        lanes->queues[at] = lanes->queues[at - 1];
+    lanes->queues[at] = queue;
+    lanes->queue_count++;
+    return queue;
+}
+
+int hfi_lanes_init(struct hfi_lanes *lanes, const struct hf_runner_options *options, uint32_t async_max) {
+    memset(lanes, 0, sizeof *lanes);
+    lanes->pool_max[HFI_POOL_WORKER] = options->workers == 0 ? 1 : options->workers;
+    lanes->pool_max[HFI_POOL_ASYNC] = async_max;
+    lanes->filter = options->queues;
+    lanes->filter_count = options->queue_filter_count;
+    const char *at = (const char *)options->queue_options;
+    for (size_t i = 0; i < options->queue_count; i++, at += options->queue_options->size) {
+        struct hf_queue_options queue;
+        hf_queue_options_init(&queue);
+        uint32_t size = options->queue_options->size;
+        memcpy(&queue, at, size < sizeof queue ? size : sizeof queue);
+        if (add_queue(lanes, &queue) == NULL) {
+            hfi_lanes_end(lanes);
+            return HF_ENOMEM;
+        }
+    }
+    return 0;
+}
+
+void hfi_lanes_end(struct hfi_lanes *lanes) {
+    for (size_t i = 0; i < lanes->count; i++)
+        hfi_free(lanes->lanes[i]);
+    for (size_t i = 0; i < lanes->queue_count; i++)
+        hfi_free(lanes->queues[i]);
+    hfi_free(lanes->lanes);
+    hfi_free(lanes->queues);
+    memset(lanes, 0, sizeof *lanes);
+}
+
+/* Index of the first lane whose id is not below. */
+static size_t lower_bound(const struct hfi_lanes *lanes, int64_t id) {
+    size_t low = 0, high = lanes->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (lanes->lanes[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct hfi_lane *hfi_lanes_find(const struct hfi_lanes *lanes, int64_t id) {
+    size_t at = lower_bound(lanes, id);
+    return at < lanes->count && lanes->lanes[at]->id == id ? lanes->lanes[at] : NULL;
+}
+
+static enum hfi_pool pool_of(const struct hfi_type *type) {
+    if (type == NULL)
+        return HFI_POOL_WORKER;
+    return type->options.kind == HF_KIND_EXEC || type->options.kind == HF_KIND_NATIVE ? HFI_POOL_WORKER
+                                                                                      : HFI_POOL_ASYNC;
+}
+
+static struct hfi_lane_queue *queue_of(struct hfi_lanes *lanes, const char *name) {
+    struct hfi_lane_queue *queue = find_queue(lanes, name);
+    if (queue != NULL)
+        return queue;
+    struct hf_queue_options options;
+    hf_queue_options_init(&options);
+    options.name = name;
+    return add_queue(lanes, &options);
+}
+
+int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue_name, const struct hfi_type *type,
+                  struct hfi_lane_site *site, struct hfi_lane **out) {
+    size_t at = lower_bound(lanes, id);
+    if (at < lanes->count && lanes->lanes[at]->id == id) {
+        *out = lanes->lanes[at];
+        return 0;
+    }
+    if (lanes->count == lanes->room) {
+        size_t room = lanes->room == 0 ? 16 : lanes->room * 2;
+        void *grown = hfi_realloc(lanes->lanes, room * sizeof *lanes->lanes);
+        if (grown == NULL)
+            return HF_ENOMEM;
+        lanes->lanes = grown;
+        lanes->room = room;
+    }
+    struct hfi_lane_queue *queue = queue_of(lanes, queue_name);
+    struct hfi_lane *lane = queue == NULL ? NULL : hfi_alloc(sizeof *lane);
+    if (lane == NULL)
+        return HF_ENOMEM;
+    lane->id = id;
+    lane->queue = queue;
+    lane->type = type;
+    lane->site = site;
+    lane->pool = pool_of(type);
+    lane->quota = HFI_LANE_QUOTA_FIRST;
+    queue->known[lane->pool] = true;
+    if (queue->last == NULL)
+        queue->first = lane;
+    else
+        queue->last->next = lane;
+    queue->last = lane;
+    memmove(lanes->lanes + at + 1, lanes->lanes + at, (lanes->count - at) * sizeof *lanes->lanes);
+    lanes->lanes[at] = lane;
+    lanes->count++;
+    *out = lane;
+    return 0;
+}
+
+void hfi_lanes_forget_due(struct hfi_lanes *lanes) {
+    for (size_t i = 0; i < lanes->count; i++)
+        lanes->lanes[i]->due = false;
+}
+
+/* Slots of a pool that one queue may hold. */
+static uint32_t share(const struct hfi_lanes *lanes, const struct hfi_lane_queue *queue, enum hfi_pool pool) {
+    uint32_t max = lanes->pool_max[pool], others = 0;
+    for (size_t i = 0; i < lanes->queue_count; i++) {
+        const struct hfi_lane_queue *other = lanes->queues[i];
+        if (other != queue && other->concurrency == 0 && other->wanted && other->known[pool])
+            others++;
+    }
+    uint32_t kept = others < max / 2 ? others : max / 2;
+    return max - kept;
+}
+
+static bool has_slot(const struct hfi_lanes *lanes, const struct hfi_lane *lane) {
+    const struct hfi_lane_queue *queue = lane->queue;
+    enum hfi_pool pool = lane->pool;
+    if (queue->concurrency > 0)
+        return queue->used[HFI_POOL_WORKER] + queue->used[HFI_POOL_ASYNC] < queue->concurrency;
+    if (queue->used[pool] == 0)
+        return lanes->pool_used[pool] < 2 * lanes->pool_max[pool];
+    return lanes->pool_used[pool] < lanes->pool_max[pool] && queue->used[pool] < share(lanes, queue, pool);
+}
+
+static bool is_open(const struct hfi_lane *lane, int64_t now_us) {
+    return lane->due && !lane->paused && lane->type != NULL && lane->hold_until_us <= now_us;
+}
+
+static bool may_take(const struct hfi_lanes *lanes, struct hfi_lane *lane, int64_t now_us) {
+    if (!is_open(lane, now_us) || lane->grant >= lane->quota)
+        return false;
+    if (lane->site != NULL && lane->site->free == 0) {
+        lane->site->blocked = true;
+        if (lane->grant == 0)
+            lane->parked = true;
+        return false;
+    }
+    return has_slot(lanes, lane);
+}
+
+static void take(struct hfi_lanes *lanes, struct hfi_lane *lane) {
+    lane->grant++;
+    lane->queue->used[lane->pool]++;
+    if (lane->queue->concurrency == 0)
+        lanes->pool_used[lane->pool]++;
+    if (lane->site != NULL) {
+        lane->site->free--;
+        lane->site->used++;
+        lane->site->waiting++;
+    }
+}
+
+static void give_back(struct hfi_lanes *lanes, struct hfi_lane *lane) {
+    lane->queue->used[lane->pool]--;
+    if (lane->queue->concurrency == 0)
+        lanes->pool_used[lane->pool]--;
+    if (lane->site != NULL)
+        lane->site->used--;
+}
+
+/* The next lane of the queue that may take one, moved to the end of its turn; NULL if none may. */
+static struct hfi_lane *next_lane(const struct hfi_lanes *lanes, struct hfi_lane_queue *queue, int64_t now_us) {
+    struct hfi_lane *previous = NULL;
+    for (struct hfi_lane *lane = queue->first; lane != NULL; previous = lane, lane = lane->next) {
+        if (!may_take(lanes, lane, now_us))
+            continue;
+        if (lane->next == NULL)
+            return lane;
+        /* Everything up to it has had its turn: rotate the list to begin behind it. */
+        queue->last->next = queue->first;
+        queue->first = lane->next;
+        queue->last = lane;
+        lane->next = NULL;
+        return lane;
+    }
+    (void)previous;
+    return NULL;
+}
+
+/* One slot for the queue whose turn it is among queues [from, to) of one order. NULL: none of them may take one. */
+static struct hfi_lane *pick(struct hfi_lanes *lanes, size_t from, size_t to, bool *spent, int64_t now_us) {
+    for (;;) {
+        struct hfi_lane_queue *best = NULL;
+        int64_t sum = 0;
+        size_t best_at = 0;
+        for (size_t i = from; i < to; i++) {
+            struct hfi_lane_queue *queue = lanes->queues[i];
+            if (spent[i])
+                continue;
+            sum += queue->weight;
+            if (best == NULL || queue->current + queue->weight > best->current + best->weight) {
+                best = queue;
+                best_at = i;
+            }
+        }
+        if (best == NULL)
+            return NULL;
+        struct hfi_lane *lane = next_lane(lanes, best, now_us);
+        if (lane == NULL) {
+            spent[best_at] = true;
+            continue;
+        }
+        for (size_t i = from; i < to; i++) {
+            if (!spent[i])
+                lanes->queues[i]->current += lanes->queues[i]->weight;
+        }
+        best->current -= sum;
+        return lane;
+    }
+}
+
+static void begin_round(struct hfi_lanes *lanes) {
+    for (size_t i = 0; i < lanes->count; i++) {
+        struct hfi_lane *lane = lanes->lanes[i];
+        lane->grant = 0;
+        lane->parked = false;
+        if (lane->site != NULL)
+            lane->site->blocked = false;
+    }
+}
+
+size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, uint32_t max, struct hfi_admitted *admitted,
+                       size_t room, uint32_t *total) {
+    *total = 0;
+    begin_round(lanes);
+    bool *spent = hfi_alloc(lanes->queue_count == 0 ? 1 : lanes->queue_count);
+    if (spent == NULL)
+        return 0; /* nothing is claimed in this round; the next poll tries again */
+    size_t count = 0;
+    for (size_t i = 0; i < lanes->queue_count; i++)
+        spent[i] = !lanes->queues[i]->wanted;
+    for (size_t from = 0, to; from < lanes->queue_count; from = to) {
+        for (to = from + 1; to < lanes->queue_count && lanes->queues[to]->order == lanes->queues[from]->order;)
+            to++;
+        struct hfi_lane *lane;
+        while (*total < max && (lane = pick(lanes, from, to, spent, now_us)) != NULL) {
+            if (lane->grant == 0) {
+                if (count == room) {
+                    max = *total;
+                    break;
+                }
+                memset(&admitted[count], 0, sizeof admitted[count]);
+                admitted[count].lane = lane->id;
+                count++;
+            }
+            take(lanes, lane);
+            ++*total;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        admitted[i].max = hfi_lanes_find(lanes, admitted[i].lane)->grant;
+    hfi_free(spent);
+    return count;
+}
+
+void hfi_lanes_claimed(struct hfi_lanes *lanes, const struct hfi_admitted *admitted, int64_t now_us, int64_t hold_us) {
+    struct hfi_lane *lane = hfi_lanes_find(lanes, admitted->lane);
+    if (lane == NULL)
+        return;
+    for (uint32_t i = admitted->claimed; i < admitted->max; i++)
+        hfi_lane_release(lanes, lane, false);
+    lane->due = admitted->more;
+    if (admitted->claimed > 0) {
+        lane->empty = 0;
+        if (admitted->claimed == lane->quota && admitted->more && lane->quota < UINT32_MAX / 2)
+            lane->quota *= 2;
+        else if (admitted->claimed < admitted->max)
+            lane->quota = admitted->claimed < 16 ? HFI_LANE_QUOTA_FIRST : admitted->claimed * 2;
+        return;
+    }
+    lane->quota = 1;
+    if (++lane->empty >= 2)
+        lane->hold_until_us = hfi_add(now_us, hold_us);
+}
+
+void hfi_lane_begun(struct hfi_lane *lane) {
+    if (lane->site != NULL)
+        lane->site->waiting--;
+}
+
+void hfi_lane_release(struct hfi_lanes *lanes, struct hfi_lane *lane, bool begun) {
+    give_back(lanes, lane);
+    if (lane->site != NULL && !begun)
+        lane->site->waiting--;
+}
+
+bool hfi_lanes_any_due(const struct hfi_lanes *lanes) {
+    for (size_t i = 0; i < lanes->count; i++) {
+        const struct hfi_lane *lane = lanes->lanes[i];
+        if (lane->due && !lane->paused && lane->type != NULL && lane->queue->wanted)
+            return true;
+    }
+    return false;
+}

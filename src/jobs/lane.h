@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_LANE_H
+#define HFI_JOBS_LANE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/rulebook.h"
+#include "jobs/store.h"
+
+/*
+ * Which lanes may be claimed from now, and how many jobs of each. Knows lanes, queues, slots and what is in use; no
+ * clock, no I/O. A claim is reserved here first, and what was not claimed is given back.
+ *
+ * Slots. A queue with `concurrency` has that many of its own, for every kind of job. The others share two pools: one
+ * of workers (exec, native) and one for asynchronous jobs (http, noop). In a pool no queue may hold everything: of M
+ * slots it gets M − min(other known queues, M / 2), and a queue that has none in use may always start one more, up to M
+ * of these in all. So a queue full of hanging jobs never keeps another one from starting [S3.3, S3.15].
+ *
+ * Order. Queues by `order`; those of one order share by weight (smooth weighted round robin); the lanes of a queue take
+ * turns. A lane asks for more each time it filled its quota, so one that has little does not take a round for itself.
+ */
+enum hfi_pool { HFI_POOL_WORKER, HFI_POOL_ASYNC, HFI_POOL_COUNT };
+
+struct hfi_lane_queue {
+    char name[HFI_NAME_MAX + 1];
+    int32_t order;
+    uint32_t weight, concurrency;
+    bool wanted;                  /* passes the runner's filter */
+    uint32_t used[HFI_POOL_COUNT];
+    bool known[HFI_POOL_COUNT];   /* has had jobs of that pool */
+    int64_t current;              /* smooth weighted round robin */
+    struct hfi_lane *first, *last; /* its lanes; the one whose turn it is stands first */
+};
+
+/* A downstream as claims see it. `free` is set before each round. */
+struct hfi_lane_site {
+    uint32_t free;    /* attempts it would admit now, less what is reserved and has not begun */
+    uint32_t used;    /* jobs reserved or running */
+    uint32_t waiting; /* of these: reserved, not begun */
+    bool blocked;     /* out: a due lane was kept back by it */
+};
+
+struct hfi_lane {
+    int64_t id;
+    struct hfi_lane_queue *queue;
+    struct hfi_lane *next;        /* of the queue */
+    const struct hfi_type *type;  /* NULL: this node does not know it */
+    struct hfi_lane_site *site;   /* NULL: no downstream */
+    enum hfi_pool pool;
+    bool due, paused;
+    bool parked;                  /* due, and kept back by its site in the last round */
+    uint32_t quota;               /* asked for at once */
+    uint32_t grant;               /* of the round */
+    uint32_t empty;               /* claims in a row that found nothing */
+    int64_t hold_until_us;        /* monotonic; found nothing again and again */
+    int64_t unknown_since_us;     /* monotonic; type unknown and due, 0 = not */
+};
+
+struct hfi_lanes {
+    struct hfi_lane **lanes; /* by id */
+    size_t count, room;
+    struct hfi_lane_queue **queues; /* by order */
+    size_t queue_count, queue_room;
+    uint32_t pool_max[HFI_POOL_COUNT], pool_used[HFI_POOL_COUNT];
+    const char *const *filter; /* NULL = every queue */
+    size_t filter_count;
+};
+
+#define HFI_LANE_QUOTA_FIRST 32
+
+/* `options` gives queues, workers and the filter, borrowed. 0 or HF_ENOMEM. */
+int hfi_lanes_init(struct hfi_lanes *lanes, const struct hf_runner_options *options, uint32_t async_max);
+void hfi_lanes_end(struct hfi_lanes *lanes);
+
+/* The lane of that id, or NULL. */
+struct hfi_lane *hfi_lanes_find(const struct hfi_lanes *lanes, int64_t id);
+/* A new lane; HF_ENOMEM. A known id is found and returned as it is. */
+int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue, const struct hfi_type *type,
+                  struct hfi_lane_site *site, struct hfi_lane **lane);
+/* Before the rows of a LANES operation are taken over: no lane is due. */
+void hfi_lanes_forget_due(struct hfi_lanes *lanes);
+
+/*
+ * Fills `admitted` (room for `room` lanes) with what may be claimed, at most `max` jobs, and reserves it. Returns the
+ * number of lanes; `total` their jobs.
+ */
+size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, uint32_t max, struct hfi_admitted *admitted,
+                       size_t room, uint32_t *total);
+/* What came of it: gives back what was not claimed, adapts the quota. `hold_us`: after two empty claims. */
+void hfi_lanes_claimed(struct hfi_lanes *lanes, const struct hfi_admitted *admitted, int64_t now_us, int64_t hold_us);
+/* A claimed job's handler begins; ends. */
+void hfi_lane_begun(struct hfi_lane *lane);
+void hfi_lane_release(struct hfi_lanes *lanes, struct hfi_lane *lane, bool begun);
+
+/* Is there work that only waits for this node: due, wanted, known, not paused? */
+bool hfi_lanes_any_due(const struct hfi_lanes *lanes);
+
+#endif

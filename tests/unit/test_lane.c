@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which lanes are claimed from and how many jobs of each: order, weights, slots, sites, quotas, and that no slot is
+ * ever granted twice.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "jobs/lane.h"
+#include "seed.h"
+
+#define ROOM 64
+
+struct stage {
+    struct hf_runner_options options;
+    struct hf_queue_options queues[8];
+    struct hfi_type native, noop;
+    struct hfi_lanes lanes;
+    struct hfi_admitted admitted[ROOM];
+    size_t count;
+    uint32_t total;
+};
+
+static void set_queue(struct stage *stage, size_t at, const char *name, int32_t order, uint32_t weight,
+                      uint32_t concurrency) {
+    hf_queue_options_init(&stage->queues[at]);
+    stage->queues[at].name = name;
+    stage->queues[at].order = order;
+    stage->queues[at].weight = weight;
+    stage->queues[at].concurrency = concurrency;
+    stage->options.queue_options = stage->queues;
+    stage->options.queue_count = at + 1;
+}
+
+static void begin(struct stage *stage, uint32_t workers) {
+    memset(stage, 0, sizeof *stage);
+    stage->options.size = sizeof stage->options;
+    stage->options.workers = workers;
+    stage->native.options.kind = HF_KIND_NATIVE;
+    stage->noop.options.kind = HF_KIND_NOOP;
+}
+
+static struct hfi_lane *add(struct stage *stage, int64_t id, const char *queue, const struct hfi_type *type,
+                            struct hfi_lane_site *site) {
+    struct hfi_lane *lane;
+    assert_int_equal(hfi_lanes_add(&stage->lanes, id, queue, type, site, &lane), 0);
+    lane->due = true;
+    lane->quota = 1000;
+    return lane;
+}
+
+static void admit(struct stage *stage, uint32_t max) {
+    stage->count = hfi_lanes_admit(&stage->lanes, 0, max, stage->admitted, ROOM, &stage->total);
+}
+
+static uint32_t granted(const struct stage *stage, int64_t lane) {
+    for (size_t i = 0; i < stage->count; i++)
+        if (stage->admitted[i].lane == lane)
+            return stage->admitted[i].max;
+    return 0;
+}
+
+/* All that was granted is claimed, and there is more. */
+static void claim_all(struct stage *stage) {
+    for (size_t i = 0; i < stage->count; i++) {
+        stage->admitted[i].claimed = stage->admitted[i].max;
+        stage->admitted[i].more = true;
+        hfi_lanes_claimed(&stage->lanes, &stage->admitted[i], 0, 0);
+    }
+}
+
+static void lower_orders_go_first(void **state) {
+    (void)state;
+    struct stage stage;
+    begin(&stage, 8);
+    set_queue(&stage, 0, "reports", 3, 1, 0);
+    set_queue(&stage, 1, "critical", 1, 1, 0);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
+    add(&stage, 1, "reports", &stage.noop, NULL);
+    add(&stage, 2, "critical", &stage.noop, NULL);
+    admit(&stage, 50);
+    assert_int_equal(granted(&stage, 2), 50); /* S3.7 */
+    assert_int_equal(granted(&stage, 1), 0);
+    hfi_lanes_end(&stage.lanes);
+}
+
+/* S1.23: 6 to 1, over any number of rounds. */
+static void queues_of_one_order_share_by_weight(void **state) {
+    (void)state;
+    struct stage stage;
+    uint32_t heavy = 0, light = 0;
+    begin(&stage, 8);
+    set_queue(&stage, 0, "heavy", 1, 6, 0);
+    set_queue(&stage, 1, "light", 1, 1, 0);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 1000), 0);
+    struct hfi_lane *a = add(&stage, 1, "heavy", &stage.noop, NULL);
+    struct hfi_lane *b = add(&stage, 2, "light", &stage.noop, NULL);
+    for (int round = 0; round < 70; round++) { /* 3 at a time: no round holds a whole turn */
+        admit(&stage, 3);
+        claim_all(&stage);
+        heavy += granted(&stage, 1);
+        light += granted(&stage, 2);
+        for (uint32_t i = granted(&stage, 1); i > 0; i--)
+            hfi_lane_release(&stage.lanes, a, true);
+        for (uint32_t i = granted(&stage, 2); i > 0; i--)
+            hfi_lane_release(&stage.lanes, b, true);
+    }
+    assert_int_equal(heavy, 180);
+    assert_int_equal(light, 30);
+    hfi_lanes_end(&stage.lanes);
+}
+
+static void lanes_of_a_queue_take_turns(void **state) {
+    (void)state;
+    struct stage stage;
+    uint32_t sum[4] = {0};
+    begin(&stage, 1);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
+    struct hfi_lane *lanes[4];
+    for (int i = 1; i <= 3; i++)
+        lanes[i] = add(&stage, i, "default", &stage.native, NULL);
+    for (int round = 0; round < 30; round++) { /* one slot: without turns lane 1 would have it for ever */
+        admit(&stage, 10);
+        assert_int_equal(stage.total, 1);
+        claim_all(&stage);
+        sum[stage.admitted[0].lane]++;
+        hfi_lane_release(&stage.lanes, lanes[stage.admitted[0].lane], true);
+    }
+    assert_int_equal(sum[1], 10);
+    assert_int_equal(sum[2], 10);
+    assert_int_equal(sum[3], 10);
+    hfi_lanes_end(&stage.lanes);
+}
+
+static void concurrency_is_a_queues_own(void **state) {
+    (void)state;
+    struct stage stage;
+    begin(&stage, 4);
+    set_queue(&stage, 0, "reports", 1, 1, 2);
+    set_queue(&stage, 1, "default", 2, 1, 0);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
+    add(&stage, 1, "reports", &stage.native, NULL);
+    add(&stage, 2, "reports", &stage.noop, NULL);
+    add(&stage, 3, "default", &stage.native, NULL);
+    admit(&stage, 100);
+    assert_int_equal(granted(&stage, 1) + granted(&stage, 2), 2); /* of both kinds together */
+    assert_int_equal(granted(&stage, 3), 4);                      /* and takes none of the others' */
+    claim_all(&stage);
+    admit(&stage, 100);
+    assert_int_equal(stage.total, 0);
+    hfi_lanes_end(&stage.lanes);
+}
+
+/* S3.3, S3.15: 500 hanging jobs hold what they may; another queue starts at once, whenever it comes. */
+static void a_hanging_queue_never_keeps_another_from_starting(void **state) {
+    (void)state;
+    for (int async = 0; async < 2; async++) {
+        struct stage stage;
+        begin(&stage, 8);
+        assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 8), 0);
+        const struct hfi_type *type = async ? &stage.noop : &stage.native;
+        struct hfi_lane *hanging = add(&stage, 1, "reports", type, NULL);
+        admit(&stage, 500);
+        assert_int_equal(granted(&stage, 1), 8); /* alone it may have everything */
+        claim_all(&stage);
+        struct hfi_lane *reset = add(&stage, 2, "critical", type, NULL);
+        admit(&stage, 500);
+        assert_int_equal(granted(&stage, 2), 1); /* a first job always */
+        claim_all(&stage);
+        for (int i = 0; i < 4; i++)
+            hfi_lane_release(&stage.lanes, hanging, true);
+        admit(&stage, 500);
+        assert_true(granted(&stage, 2) >= 1); /* and from now on a slot is kept for it */
+        assert_true(hanging->queue->used[hanging->pool] <= 7);
+        hfi_lane_release(&stage.lanes, reset, true);
+        hfi_lanes_end(&stage.lanes);
+    }
+}
+
+static void paused_unknown_and_unwanted_lanes_get_nothing(void **state) {
+    (void)state;
+    struct stage stage;
+    static const char *const filter[] = {"default"};
+    begin(&stage, 4);
+    stage.options.queues = filter;
+    stage.options.queue_filter_count = 1;
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
+    add(&stage, 1, "default", &stage.noop, NULL)->paused = true;
+    add(&stage, 2, "default", NULL, NULL);
+    add(&stage, 3, "other", &stage.noop, NULL);
+    admit(&stage, 100);
+    assert_int_equal(stage.total, 0);
+    assert_false(hfi_lanes_any_due(&stage.lanes));
+    hfi_lanes_find(&stage.lanes, 1)->paused = false;
+    assert_true(hfi_lanes_any_due(&stage.lanes));
+    admit(&stage, 100);
+    assert_int_equal(granted(&stage, 1), 100);
+    hfi_lanes_end(&stage.lanes);
+}
+
+/* 3.4: parked lanes are not claimed and hold no slot; what a site admits is shared by its lanes. */
+static void a_site_admits_what_it_says(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hfi_lane_site site = {.free = 0}, other = {.free = 100};
+    begin(&stage, 4);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
+    struct hfi_lane *a = add(&stage, 1, "default", &stage.noop, &site);
+    add(&stage, 2, "default", &stage.noop, &site);
+    add(&stage, 3, "default", &stage.noop, &other);
+    admit(&stage, 10);
+    assert_int_equal(granted(&stage, 1) + granted(&stage, 2), 0);
+    assert_int_equal(granted(&stage, 3), 10); /* I42: a blocked lane fills no limit */
+    assert_true(a->parked);
+    assert_true(site.blocked);
+    claim_all(&stage);
+    site.free = 3; /* probes */
+    admit(&stage, 10);
+    assert_int_equal(granted(&stage, 1) + granted(&stage, 2), 3);
+    assert_int_equal(site.used, 3);
+    assert_int_equal(site.waiting, 3);
+    hfi_lane_begun(a);
+    assert_int_equal(site.waiting, 2);
+    hfi_lanes_end(&stage.lanes);
+}
+
+static void what_was_not_claimed_is_given_back(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hfi_lane_site site = {.free = 100};
+    begin(&stage, 4);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
+    struct hfi_lane *lane = add(&stage, 1, "default", &stage.noop, &site);
+    admit(&stage, 20);
+    stage.admitted[0].claimed = 5;
+    hfi_lanes_claimed(&stage.lanes, &stage.admitted[0], 0, 0);
+    assert_int_equal(site.used, 5);
+    assert_int_equal(site.waiting, 5);
+    assert_int_equal(stage.lanes.pool_used[HFI_POOL_ASYNC], 5);
+    assert_false(lane->due);
+    for (int i = 0; i < 5; i++)
+        hfi_lane_release(&stage.lanes, lane, false);
+    assert_int_equal(site.used + site.waiting + stage.lanes.pool_used[HFI_POOL_ASYNC], 0);
+    hfi_lanes_end(&stage.lanes);
+}
+
+/* A lane that is said to be due and has nothing must not take the rounds of the others for itself. */
+static void an_empty_lane_is_held_and_asks_for_little(void **state) {
+    (void)state;
+    struct stage stage;
+    begin(&stage, 4);
+    set_queue(&stage, 0, "first", 1, 1, 0);
+    set_queue(&stage, 1, "second", 2, 1, 0);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
+    struct hfi_lane *empty = add(&stage, 1, "first", &stage.noop, NULL);
+    add(&stage, 2, "second", &stage.noop, NULL);
+    for (int i = 0; i < 2; i++) {
+        empty->due = true;
+        stage.count = hfi_lanes_admit(&stage.lanes, 1000, 10, stage.admitted, ROOM, &stage.total);
+        for (size_t at = 0; at < stage.count; at++) {
+            stage.admitted[at].claimed = 0;
+            hfi_lanes_claimed(&stage.lanes, &stage.admitted[at], 1000, 50000);
+        }
+        hfi_lanes_find(&stage.lanes, 2)->due = true;
+        hfi_lanes_find(&stage.lanes, 2)->hold_until_us = 0;
+        hfi_lanes_find(&stage.lanes, 2)->quota = 10;
+    }
+    empty->due = true;
+    stage.count = hfi_lanes_admit(&stage.lanes, 2000, 10, stage.admitted, ROOM, &stage.total);
+    assert_int_equal(granted(&stage, 1), 0);
+    assert_int_equal(granted(&stage, 2), 10);
+    claim_all(&stage);
+    stage.count = hfi_lanes_admit(&stage.lanes, 51001, 10, stage.admitted, ROOM, &stage.total);
+    assert_int_equal(granted(&stage, 1), 1);
+    hfi_lanes_end(&stage.lanes);
+}
+
+static void a_full_lane_asks_for_more_each_time(void **state) {
+    (void)state;
+    struct stage stage;
+    begin(&stage, 4);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100000), 0);
+    struct hfi_lane *lane = add(&stage, 1, "default", &stage.noop, NULL);
+    lane->quota = HFI_LANE_QUOTA_FIRST;
+    admit(&stage, 10000);
+    assert_int_equal(stage.total, HFI_LANE_QUOTA_FIRST);
+    claim_all(&stage);
+    admit(&stage, 10000);
+    assert_int_equal(stage.total, 2 * HFI_LANE_QUOTA_FIRST);
+    hfi_lanes_end(&stage.lanes);
+}
+
+/* Any order of claims and ends: books never below zero, limits kept, all empty in the end. */
+static void no_slot_is_granted_twice(void **state) {
+    (void)state;
+    struct hfi_random random;
+    struct stage stage;
+    struct hfi_lane_site sites[2] = {{0}, {0}};
+    static struct hfi_lane *running[4096];
+    size_t count = 0;
+    uint64_t seed = test_seed("lane");
+    hfi_random_seed(&random, seed);
+    begin(&stage, 6);
+    set_queue(&stage, 0, "own", 1, 1, 3);
+    set_queue(&stage, 1, "a", 2, 2, 0);
+    set_queue(&stage, 2, "b", 2, 1, 0);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 10), 0);
+    static const char *const names[] = {"own", "a", "b", "c"};
+    for (int i = 1; i <= 12; i++)
+        add(&stage, i, names[i % 4], i % 3 ? &stage.native : &stage.noop, i % 2 ? &sites[i % 4 / 2] : NULL);
+    for (int step = 0; step < 20000; step++) {
+        for (int i = 0; i < 2; i++)
+            sites[i].free = (uint32_t)hfi_random_below(&random, 4);
+        for (size_t i = 0; i < stage.lanes.count; i++)
+            stage.lanes.lanes[i]->due = hfi_random_below(&random, 2);
+        admit(&stage, 1 + (uint32_t)hfi_random_below(&random, 20));
+        for (size_t i = 0; i < stage.count; i++) {
+            struct hfi_admitted *one = &stage.admitted[i];
+            struct hfi_lane *lane = hfi_lanes_find(&stage.lanes, one->lane);
+            assert_true(one->max >= 1);
+            one->claimed = (uint32_t)hfi_random_below(&random, one->max + 1);
+            hfi_lanes_claimed(&stage.lanes, one, 0, 0);
+            for (uint32_t j = 0; j < one->claimed; j++) {
+                hfi_lane_begun(lane);
+                running[count++] = lane;
+            }
+        }
+        for (size_t i = 0; i < stage.lanes.queue_count; i++) {
+            const struct hfi_lane_queue *queue = stage.lanes.queues[i];
+            if (queue->concurrency > 0)
+                assert_true(queue->used[0] + queue->used[1] <= queue->concurrency);
+        }
+        assert_true(stage.lanes.pool_used[HFI_POOL_WORKER] <= 12);
+        assert_true(stage.lanes.pool_used[HFI_POOL_ASYNC] <= 20);
+        while (count > 0 && hfi_random_below(&random, 3) > 0) {
+            size_t at = (size_t)hfi_random_below(&random, count);
+            hfi_lane_release(&stage.lanes, running[at], true);
+            running[at] = running[--count];
+        }
+    }
+    while (count > 0)
+        hfi_lane_release(&stage.lanes, running[--count], true);
+    assert_int_equal(stage.lanes.pool_used[0] + stage.lanes.pool_used[1], 0);
+    assert_int_equal(sites[0].used + sites[0].waiting + sites[1].used + sites[1].waiting, 0);
+    hfi_lanes_end(&stage.lanes);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lower_orders_go_first),
+        cmocka_unit_test(queues_of_one_order_share_by_weight),
+        cmocka_unit_test(lanes_of_a_queue_take_turns),
+        cmocka_unit_test(concurrency_is_a_queues_own),
+        cmocka_unit_test(a_hanging_queue_never_keeps_another_from_starting),
+        cmocka_unit_test(paused_unknown_and_unwanted_lanes_get_nothing),
+        cmocka_unit_test(a_site_admits_what_it_says),
+        cmocka_unit_test(what_was_not_claimed_is_given_back),
+        cmocka_unit_test(an_empty_lane_is_held_and_asks_for_little),
+        cmocka_unit_test(a_full_lane_asks_for_more_each_time),
+        cmocka_unit_test(no_slot_is_granted_twice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
