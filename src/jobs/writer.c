@@ -45,16 +45,6 @@ struct hfi_writer {
     int64_t pause_ms;          /* before the next try; 0 = not busy */
 };
 
-static _Thread_local bool must_not_block;
-
-void hfi_thread_must_not_block(bool must_not) {
-    must_not_block = must_not;
-}
-
-bool hfi_may_block(void) {
-    return !must_not_block;
-}
-
 static void append(struct line *line, struct hfi_op *op) {
     op->next = NULL;
     if (line->last)

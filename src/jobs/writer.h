@@ -2,6 +2,7 @@
 #ifndef HFI_JOBS_WRITER_H
 #define HFI_JOBS_WRITER_H
 
+#include "base/blocking.h"
 #include "jobs/store.h"
 
 /*
@@ -40,9 +41,6 @@ struct hfi_writer_ear {
 void hfi_writer_listen(struct hfi_writer *writer, struct hfi_writer_ear *ear);
 void hfi_writer_unlisten(struct hfi_writer *writer, struct hfi_writer_ear *ear); /* nothing is heard after it */
 bool hfi_writer_on_thread(const struct hfi_writer *writer);
-/* Threads that must not block here call this at their start with true; hfi_may_block() is then false on them. */
-void hfi_thread_must_not_block(bool must_not);
-bool hfi_may_block(void);
 
 struct hfi_writer_counts {
     uint64_t commits, ops, longest_us;

@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "base/alloc.h"
+#include "base/blocking.h"
 #include "base/sigpipe.h"
 #include "base/task_queue.h"
 #include "base/timer_heap.h"
@@ -103,11 +104,14 @@ static int run(struct hfi_scheduler *self) {
     struct hfi_loop *loop = (struct hfi_loop *)self;
     struct hfi_sigpipe saved;
     hfi_sigpipe_block(&saved); /* libcurl and our own writes must get EPIPE */
+    bool could_block = hfi_may_block();
+    hfi_thread_must_not_block(true);
     atomic_store(&loop->thread, &here);
     while (!atomic_load(&loop->stopping))
         uv_run(&loop->uv, UV_RUN_DEFAULT);
     atomic_store(&loop->stopping, false);
     atomic_store(&loop->thread, NULL);
+    hfi_thread_must_not_block(!could_block);
     hfi_sigpipe_restore(&saved);
     return 0;
 }

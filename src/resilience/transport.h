@@ -40,7 +40,7 @@ struct hfi_attempt_facts {
     int status;             /* HTTP status of the final answer, 0 none */
     enum hf_stage stage;    /* how far it came */
     enum hf_sent sent;      /* by proof: NO only when nothing left */
-    const char *error_type; /* NULL, or a reason of the transport's own: `http.body_too_large`, `http.truncated_headers`, `http.connection_lost` (a reused
+    const char *error_type; /* NULL, or a reason of the transport's own: `http.body_too_large`, `http.truncated_headers`, `http.resend_stopped` (a reused
                                one died before the answer), `local.descriptors`, `local.ports`, `local.lookups`, `local.memory`, `local.engine` */
     const char *message;    /* for people, without secrets */
     const char *retry_after; /* raw value or NULL */

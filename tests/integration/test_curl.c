@@ -228,7 +228,7 @@ static void test_no_silent_resend(void **state) {
         assert_int_equal(second.sent, HF_SENT_MAYBE);
         assert_int_equal(peer_requests(w->peer), 2); /* requests seen == attempts made */
         if (!reset)
-            assert_string_equal(second.error_type, "http.connection_lost");
+            assert_string_equal(second.error_type, "http.resend_stopped");
         w->spec.repeatable = true; /* declared: libcurl may */
         assert_int_equal(get().status, 200);
         w->spec.repeatable = false;

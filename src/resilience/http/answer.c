@@ -157,7 +157,7 @@ int hfi_answer_send(void *user, char *remote, char *local, int remote_port, int 
     (void)remote_port;
     (void)local_port;
     if (attempt->sends > 0 && !attempt->spec.repeatable) {
-        attempt->reason = HFI_REASON_CONNECTION_LOST;
+        attempt->reason = HFI_REASON_RESEND_STOPPED;
         return CURL_PREREQFUNC_ABORT;
     }
     attempt->sends++;

@@ -85,7 +85,8 @@ static char *write_line(struct curl_slist *node, char *text, const char *name, c
 /* The request headers in one block that is kept with the handle: no allocation per header. */
 static int write_lines(struct hfi_attempt *attempt) {
     const struct hfi_attempt_spec *spec = &attempt->spec;
-    size_t count = spec->header_count + 2, room = count * sizeof(struct curl_slist) + sizeof "Expect:Content-Type:";
+    size_t count = spec->header_count + 2;
+    size_t room = count * sizeof(struct curl_slist) + sizeof "Expect:" + sizeof "Content-Type:";
     for (size_t i = 0; i < spec->header_count; i++)
         room += strlen(spec->headers[i].name) + strlen(spec->headers[i].value) + 3;
     if (room > attempt->lines_room) {

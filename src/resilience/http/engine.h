@@ -23,7 +23,7 @@
     X(NONE, NULL, NULL)                                                                                                \
     X(BODY_TOO_LARGE, "http.body_too_large", "the response body is longer than the limit")                             \
     X(TRUNCATED_HEADERS, "http.truncated_headers", "the connection closed inside the response headers")                \
-    X(CONNECTION_LOST, "http.connection_lost",                                                                         \
+    X(RESEND_STOPPED, "http.resend_stopped",                                                                         \
       "a reused connection closed before the answer; the request was not sent a second time")                         \
     X(DESCRIPTORS, "local.descriptors", "no socket could be made here")                                               \
     X(PORTS, "local.ports", "no local address or port is free")                                                        \
