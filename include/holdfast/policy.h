@@ -122,7 +122,7 @@ struct hf_ladder {
     uint64_t max_calls_per_job;     /* 100 */
     const struct hf_policy_options *policy; /* NULL: the type calls no downstream */
     /* written by hf_ladder_check */
-    uint64_t worst_calls;           /* executions × attempts, saturating */
+    uint64_t worst_calls;           /* executions × attempts; 1 when not repeatable: more needs proof that nothing was sent */
     int64_t time_to_death_ms;       /* Σ waits + executions × min(total, execution timeout), saturating */
 };
 static inline void hf_ladder_init(struct hf_ladder *ladder) {

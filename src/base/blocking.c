@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which threads must not block: a mark per thread, for HF_EDEADLK instead of a hang. */
+/* Remembers for each thread whether it may block. Any thread, each about itself. */
 #include "base/blocking.h"
 
 static _Thread_local bool must_not_block;

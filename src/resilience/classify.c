@@ -23,7 +23,7 @@ static const struct {
     {"http.body_too_large", HFI_EFFECT_REFUSED},
     {"http.headers_too_large", HFI_EFFECT_REFUSED},
     {"http.truncated_headers", HFI_EFFECT_DOWN},
-    {"http.resend_stopped", HFI_EFFECT_DOWN}, /* a reused connection died; libcurl would have sent it twice (L1) */
+    {"http.connection_lost", HFI_EFFECT_DOWN}, /* a reused connection died; libcurl would have sent it twice (L1) */
     {"local.private_network", HFI_EFFECT_REFUSED},
     {"local.url", HFI_EFFECT_REFUSED},
     {"local", HFI_EFFECT_BUSY}, /* descriptors, memory …: never the peer's fault */

@@ -20,7 +20,7 @@ struct hf_downstream {
     struct hfi_budget budget;
     struct hfi_bulkhead bulkhead;
     struct hfi_histogram histogram;
-    _Atomic uint64_t attempts, rejections, retries, retries_refused;
+    _Atomic uint64_t rejections, retries, retries_refused; /* attempts: the histogram's total */
     hfi_breaker_fn _Atomic on_change; /* one observer besides the log: the runner. Set before calls start */
     void *user;
     char name[121];
@@ -34,6 +34,13 @@ int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, s
                          struct hf_outcome *rejection);
 int hfi_downstream_leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          const struct hf_outcome *outcome);
+/* The same for who knows a verdict only. */
+int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                            enum hf_verdict verdict);
+/* An attempt that was entered and never started: neutral, no latency. */
+void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit);
+/* hf_downstream_look with the clock handed in. */
+void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, struct hf_downstream_view *view);
 /* How many attempts it would admit now: min of breaker allowance and free bulkhead slots; 0 while gated. `retry_after_ms` when 0. */
 uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mono now, int64_t *retry_after_ms);
 

@@ -17,6 +17,8 @@ struct hf_policy {
     uint32_t budget_ratio_permille;
     int64_t backstop_ms; /* total + 30 s */
 };
+/* Options of any age as a whole struct of today: what the caller's does not have gets its default. 0 or HF_EINVAL. */
+int hfi_policy_take(const struct hf_policy_options *given, struct hf_policy_options *options);
 /* The rules an option struct gives; used by policy_new and the ladder check. */
 void hfi_policy_backoff(const struct hf_policy_options *options, struct hfi_backoff_rules *rules);
 void hfi_policy_breaker(const struct hf_policy_options *options, struct hfi_breaker_rules *rules);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A downstream: the machines that all calls to one peer share, and the pair enter/leave that every attempt goes
+ * through. Logs each change of its breaker as `downstream.state`. Must never count a local refusal as a sample. Any
+ * thread; the closed path takes no lock and allocates nothing.
+ */
+#include "resilience/downstream.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#define FULL_WAIT_MS 100 /* a bulkhead frees a place when an attempt ends: soon */
+
+static void tell(const struct hfi_breaker_event *event, void *user) {
+    struct hf_downstream *downstream = user;
+    bool bad = event->to == HF_BREAKER_OPEN || event->to == HF_BREAKER_ISOLATED;
+    bool forever = event->until_us == HFI_FOREVER_US;
+    int64_t open_us = bad && !forever ? hfi_sub(event->until_us, event->at_us) : 0;
+    hfi_log(bad ? HF_LOG_WARNING : HF_LOG_INFO, "downstream.state", HFI_S("downstream", downstream->name),
+            HFI_S("from", hf_breaker_state_name(event->from)), HFI_S("to", hf_breaker_state_name(event->to)),
+            HFI_S("reason", event->reason), HFI_I("open_for_ms", hfi_us_to_ms_up(open_us)),
+            HFI_I("trips", event->trips), HFI_I("generation", event->generation),
+            HFI_I("window_calls", event->window.calls), HFI_I("window_failures", event->window.failures),
+            HFI_I("window_slow", event->window.slow), NULL);
+    hfi_breaker_fn on_change = atomic_load(&downstream->on_change);
+    if (on_change != NULL)
+        on_change(event, downstream->user);
+}
+
+int hf_downstream_new(const char *name, struct hf_policy *policy, struct hf_downstream **downstream,
+                      struct hf_error *error) {
+    struct hf_downstream *made;
+    uint64_t seed;
+    if (downstream == NULL || policy == NULL || name == NULL)
+        return hfi_fail(error, HF_EINVAL, "downstream", NULL, "name, policy and the place for it are required");
+    *downstream = NULL;
+    size_t length = strlen(name);
+    if (length == 0 || length >= sizeof made->name)
+        return hfi_fail(error, HF_EINVAL, "downstream name", "give it 1 to 120 bytes", "it has %zu bytes", length);
+    if (!hfi_text_valid(name, length))
+        return hfi_fail(error, HF_ETEXT, "downstream name", NULL, "it is not valid UTF-8");
+    made = hfi_alloc(sizeof *made);
+    if (made == NULL)
+        return hfi_fail(error, HF_ENOMEM, "downstream", NULL, "out of memory");
+    memcpy(made->name, name, length + 1);
+    made->policy = hf_policy_ref(policy);
+    hfi_entropy(&seed, sizeof seed);
+    hfi_breaker_init(&made->breaker, &policy->breaker, seed, tell, made);
+    hfi_budget_init(&made->budget, policy->options.budget_window_ms, policy->budget_ratio_permille,
+                    policy->options.budget_floor);
+    hfi_bulkhead_init(&made->bulkhead, policy->options.bulkhead_max);
+    atomic_init(&made->references, 1);
+    *downstream = made;
+    return 0;
+}
+
+struct hf_downstream *hf_downstream_ref(struct hf_downstream *downstream) {
+    atomic_fetch_add_explicit(&downstream->references, 1, memory_order_relaxed);
+    return downstream;
+}
+
+void hf_downstream_unref(struct hf_downstream *downstream) {
+    if (downstream == NULL || atomic_fetch_sub_explicit(&downstream->references, 1, memory_order_acq_rel) != 1)
+        return;
+    hfi_breaker_end(&downstream->breaker);
+    hfi_budget_end(&downstream->budget);
+    hf_policy_unref(downstream->policy);
+    hfi_free(downstream);
+}
+
+const char *hf_downstream_name(const struct hf_downstream *downstream) {
+    return downstream->name;
+}
+
+void hfi_admission_outcome(enum hfi_admission admission, int64_t retry_after_ms, struct hf_outcome *outcome) {
+    static const struct {
+        const char *type, *why;
+    } rows[] = {
+        [HFI_ADMITTED] = {"breaker.none", "admitted"},
+        [HFI_REFUSED_OPEN] = {"breaker.open", "the circuit is open"},
+        [HFI_REFUSED_HALF_OPEN] = {"breaker.half_open", "all probes are under way"},
+        [HFI_REFUSED_RAMP] = {"breaker.ramp", "the peer recovers: only so many calls at once"},
+        [HFI_REFUSED_ISOLATED] = {"breaker.isolated", "isolated by hand"},
+        [HFI_REFUSED_GATE] = {"downstream.gate", "the peer asked to be left alone for a while"},
+    };
+    hfi_outcome_init(outcome);
+    hfi_outcome_rejected(outcome, rows[admission].type, retry_after_ms);
+    hfi_outcome_message(outcome, "%s", rows[admission].why);
+}
+
+static int refuse(struct hf_downstream *downstream, struct hf_outcome *rejection, enum hfi_admission admission,
+                  int64_t retry_after_ms) {
+    atomic_fetch_add_explicit(&downstream->rejections, 1, memory_order_relaxed);
+    if (rejection == NULL)
+        return HF_EREJECTED;
+    if (admission != HFI_ADMITTED) {
+        hfi_admission_outcome(admission, retry_after_ms, rejection);
+        return HF_EREJECTED;
+    }
+    hfi_outcome_init(rejection);
+    hfi_outcome_rejected(rejection, "bulkhead.full", retry_after_ms);
+    hfi_outcome_message(rejection, "%u attempts are in flight", downstream->bulkhead.max);
+    return HF_EREJECTED;
+}
+
+int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                         struct hf_outcome *rejection) {
+    int64_t retry_after_ms = 1;
+    enum hfi_admission admission = hfi_breaker_enter(&downstream->breaker, now, permit, &retry_after_ms);
+    if (admission != HFI_ADMITTED)
+        return refuse(downstream, rejection, admission, retry_after_ms);
+    if (!hfi_bulkhead_enter(&downstream->bulkhead)) {
+        hfi_breaker_drop(&downstream->breaker, now, permit); /* no sample (B19) */
+        return refuse(downstream, rejection, HFI_ADMITTED, FULL_WAIT_MS);
+    }
+    return 0;
+}
+
+/* A peer that named a wait gets it, from everybody; never for longer than the policy's cap. */
+static void gate(struct hf_downstream *downstream, struct hf_mono now, const struct hf_outcome *outcome) {
+    const struct hf_policy_options *options = &downstream->policy->options;
+    int64_t wait_ms = outcome->retry_after_ms < options->gate_cap_ms ? outcome->retry_after_ms : options->gate_cap_ms;
+    if (wait_ms > 0 && options->gate_scope == HF_GATE_DOWNSTREAM)
+        hfi_breaker_gate(&downstream->breaker, hfi_mono_after_ms(now, wait_ms));
+}
+
+static int leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                 enum hf_verdict verdict, bool life) {
+    int code = hfi_breaker_leave(&downstream->breaker, now, permit, verdict, life);
+    if (code != 0)
+        return code;
+    hfi_bulkhead_leave(&downstream->bulkhead);
+    hfi_histogram_add(&downstream->histogram, hfi_sub(now.us, permit->started_us));
+    return 0;
+}
+
+int hfi_downstream_leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                         const struct hf_outcome *outcome) {
+    int code = leave(downstream, now, permit, outcome->verdict, outcome->life);
+    if (code == 0 && (outcome->gate_downstream || outcome->gate_limit))
+        gate(downstream, now, outcome);
+    return code;
+}
+
+int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                            enum hf_verdict verdict) {
+    return leave(downstream, now, permit, verdict, false);
+}
+
+void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit) {
+    if (hfi_breaker_leave(&downstream->breaker, now, permit, HF_VERDICT_NEUTRAL, false) == 0)
+        hfi_bulkhead_leave(&downstream->bulkhead);
+}
+
+uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mono now, int64_t *retry_after_ms) {
+    struct hfi_breaker_look look;
+    hfi_breaker_look(&downstream->breaker, now, &look);
+    uint32_t in_flight = atomic_load_explicit(&downstream->bulkhead.in_flight, memory_order_relaxed);
+    uint32_t room = in_flight < downstream->bulkhead.max ? downstream->bulkhead.max - in_flight : 0;
+    uint32_t allowance = look.allowance < room ? look.allowance : room;
+    int64_t at_us = look.gate_us;
+    if ((look.state == HF_BREAKER_OPEN || look.state == HF_BREAKER_ISOLATED) && look.until_us > at_us)
+        at_us = look.until_us;
+    int64_t wait_ms = at_us == HFI_FOREVER_US ? INT64_MAX : hfi_us_to_ms_up(hfi_sub(at_us, now.us));
+    if (retry_after_ms != NULL)
+        *retry_after_ms = allowance > 0 ? 0 : wait_ms > 0 ? wait_ms : FULL_WAIT_MS;
+    return allowance;
+}
+
+static int64_t ms_until(struct hf_mono now, int64_t at_us) {
+    if (at_us == HFI_FOREVER_US)
+        return INT64_MAX;
+    return at_us > now.us ? hfi_us_to_ms_up(at_us - now.us) : 0;
+}
+
+void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, struct hf_downstream_view *view) {
+    struct hfi_breaker_look look;
+    uint32_t size = view->size > 0 && view->size < sizeof *view ? view->size : sizeof *view;
+    struct hf_downstream_view whole = {.size = sizeof whole};
+    hfi_breaker_look(&downstream->breaker, now, &look);
+    whole.state = look.state;
+    whole.trips = look.trips;
+    whole.generation = look.generation;
+    if (look.state == HF_BREAKER_OPEN || look.state == HF_BREAKER_ISOLATED)
+        whole.open_for_ms = ms_until(now, look.until_us);
+    whole.gate_for_ms = ms_until(now, look.gate_us);
+    whole.window_calls = look.window.calls;
+    whole.window_failures = look.window.failures;
+    whole.window_slow = look.window.slow;
+    whole.in_flight = atomic_load_explicit(&downstream->bulkhead.in_flight, memory_order_relaxed);
+    whole.probes_in_flight = look.probes_in_flight;
+    whole.attempts = hfi_histogram_total(&downstream->histogram);
+    whole.rejections = atomic_load_explicit(&downstream->rejections, memory_order_relaxed);
+    whole.retries = atomic_load_explicit(&downstream->retries, memory_order_relaxed);
+    whole.retries_refused = atomic_load_explicit(&downstream->retries_refused, memory_order_relaxed);
+    whole.p50_us = hfi_histogram_quantile(&downstream->histogram, 500);
+    whole.p95_us = hfi_histogram_quantile(&downstream->histogram, 950);
+    whole.p99_us = hfi_histogram_quantile(&downstream->histogram, 990);
+    memcpy(whole.reason, look.reason, sizeof whole.reason);
+    memcpy(view, &whole, size);
+    view->size = size;
+}

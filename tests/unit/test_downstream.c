@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/* Downstreams and the guard around any function: S0.1, S0.30, B19, B29, A1, R9, R14, R21. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/blocking.h"
+#include "holdfast/classify.h"
+#include "holdfast/log.h"
+#include "resilience/downstream.h"
+
+#define S INT64_C(1000000)
+#define T0 (1000 * S)
+
+static struct hf_policy_options options;
+static struct hf_downstream *d;
+static struct {
+    int count;
+    char last[2048];
+    enum hf_log_level level;
+} logged;
+
+static void take_line(enum hf_log_level level, const char *event, const char *fields, void *user) {
+    (void)user;
+    assert_string_equal(event, "downstream.state");
+    snprintf(logged.last, sizeof logged.last, "%s", fields);
+    logged.level = level;
+    logged.count++;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    hf_policy_options_init(&options);
+    options.retry_base_ms = options.retry_cap_ms = 1;
+    options.breaker_break_jitter = 0;
+    memset(&logged, 0, sizeof logged);
+    hf_log_set(HF_LOG_INFO, take_line, NULL);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    hf_downstream_unref(d);
+    d = NULL;
+    hf_log_set(HF_LOG_INFO, NULL, NULL);
+    return 0;
+}
+
+static void make(void) {
+    struct hf_policy *policy;
+    struct hf_error error;
+    hf_error_init(&error);
+    if (hf_policy_new(&options, &policy, &error) != 0)
+        fail_msg("%s: %s", error.what, error.why);
+    assert_int_equal(hf_downstream_new("payments", policy, &d, &error), 0);
+    hf_policy_unref(policy); /* the downstream keeps its own reference */
+}
+
+static struct hf_mono at(int64_t us) {
+    return (struct hf_mono){us};
+}
+
+static struct hf_downstream_view view_at(int64_t us) {
+    struct hf_downstream_view view = {.size = sizeof view};
+    hfi_downstream_view(d, at(us), &view);
+    return view;
+}
+
+static void call(int64_t us, const char *retry_after, int status) {
+    struct hf_permit permit;
+    struct hf_outcome outcome;
+    assert_int_equal(hfi_downstream_enter(d, at(us), &permit, &outcome), 0);
+    hf_classify_http(status, retry_after, 0, &outcome);
+    assert_int_equal(hfi_downstream_leave(d, at(us + 1000), &permit, &outcome), 0);
+}
+
+static void names_are_checked(void **state) {
+    (void)state;
+    char text[122];
+    struct hf_downstream *other;
+    struct hf_error error;
+    hf_error_init(&error);
+    make();
+    assert_string_equal(hf_downstream_name(d), "payments");
+    memset(text, 'x', sizeof text);
+    text[121] = '\0';
+    assert_int_equal(hf_downstream_new(text, d->policy, &other, &error), HF_EINVAL);
+    text[120] = '\0';
+    assert_int_equal(hf_downstream_new(text, d->policy, &other, &error), 0);
+    assert_ptr_equal(hf_downstream_ref(other), other);
+    hf_downstream_unref(other);
+    hf_downstream_unref(other);
+    assert_int_equal(hf_downstream_new("", d->policy, &other, &error), HF_EINVAL);
+    assert_int_equal(hf_downstream_new("\xff", d->policy, &other, &error), HF_ETEXT);
+    assert_int_equal(hf_downstream_new("x", NULL, &other, &error), HF_EINVAL);
+    hfi_alloc_fail(1, 0);
+    assert_int_equal(hf_downstream_new("x", d->policy, &other, &error), HF_ENOMEM);
+    hfi_alloc_fail(0, 0);
+    hf_downstream_unref(NULL);
+}
+
+static void s0_30_open_refuses_and_logs(void **state) {
+    (void)state;
+    struct hf_permit permit;
+    struct hf_outcome outcome;
+    make();
+    for (int i = 0; i < 20; i++)
+        call(T0 + i, NULL, 500);
+    assert_int_equal(logged.count, 1);
+    assert_int_equal(logged.level, HF_LOG_WARNING);
+    assert_non_null(strstr(logged.last, "\"to\":\"open\""));
+    assert_non_null(strstr(logged.last, "\"open_for_ms\":5000"));
+    assert_non_null(strstr(logged.last, "\"downstream\":\"payments\""));
+    assert_int_equal(hfi_downstream_enter(d, at(T0 + S), &permit, &outcome), HF_EREJECTED);
+    assert_int_equal(outcome.kind, HF_OUTCOME_REJECTED);
+    assert_string_equal(outcome.error_type, "breaker.open");
+    assert_in_range(outcome.retry_after_ms, 4000, 4010);
+    struct hf_downstream_view view = view_at(T0 + S);
+    assert_int_equal(view.state, HF_BREAKER_OPEN);
+    assert_int_equal(view.attempts, 20);
+    assert_int_equal(view.rejections, 1);
+    assert_string_equal(view.reason, "ratio");
+    int64_t wait;
+    assert_int_equal(hfi_downstream_allowance(d, at(T0 + S), &wait), 0);
+    assert_in_range(wait, 4000, 4010);
+    assert_int_equal(hfi_downstream_allowance(d, at(T0 + 6 * S), &wait), 3);
+    assert_int_equal(wait, 0);
+}
+
+static void b19_local_refusals_are_no_samples(void **state) {
+    (void)state;
+    static struct hf_permit permits[64];
+    struct hf_permit extra;
+    struct hf_outcome outcome;
+    make();
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(hfi_downstream_enter(d, at(T0), &permits[i], &outcome), 0);
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(hfi_downstream_enter(d, at(T0), &extra, &outcome), HF_EREJECTED);
+        assert_string_equal(outcome.error_type, "bulkhead.full");
+    }
+    assert_int_equal(hfi_downstream_enter(d, at(T0), &extra, NULL), HF_EREJECTED);
+    assert_int_equal(hfi_downstream_allowance(d, at(T0), NULL), 0);
+    assert_int_equal(view_at(T0).window_calls, 0);
+    assert_int_equal(view_at(T0).state, HF_BREAKER_CLOSED);
+    assert_int_equal(view_at(T0).in_flight, 64);
+    hf_classify_http(200, NULL, 0, &outcome);
+    for (int i = 0; i < 64; i++) {
+        if (i % 2)
+            hfi_downstream_give_back(d, at(T0), &permits[i]); /* R21 */
+        else
+            assert_int_equal(hfi_downstream_leave(d, at(T0 + 5), &permits[i], &outcome), 0);
+        assert_int_equal(hfi_downstream_leave(d, at(T0 + 5), &permits[i], &outcome), HF_ESTATE);
+    }
+    assert_int_equal(view_at(T0).in_flight, 0);
+    assert_int_equal(view_at(T0).attempts, 32);
+}
+
+static void b19_a_full_bulkhead_gives_the_probe_back(void **state) {
+    (void)state;
+    struct hf_permit held, permit;
+    struct hf_outcome outcome;
+    options.bulkhead_max = 1;
+    make();
+    for (int i = 0; i < 20; i++)
+        call(T0, NULL, 500);
+    assert_int_equal(hfi_downstream_enter(d, at(T0 + 6 * S), &held, &outcome), 0);
+    assert_int_equal(hfi_downstream_enter(d, at(T0 + 6 * S), &permit, &outcome), HF_EREJECTED);
+    assert_string_equal(outcome.error_type, "bulkhead.full");
+    assert_int_equal(view_at(T0 + 6 * S).probes_in_flight, 1);
+}
+
+static void retry_after_gates_everybody(void **state) {
+    (void)state;
+    struct hf_permit permit;
+    struct hf_outcome outcome;
+    make();
+    call(T0, "10", 503);
+    assert_int_equal(hfi_downstream_enter(d, at(T0 + S), &permit, &outcome), HF_EREJECTED);
+    assert_string_equal(outcome.error_type, "downstream.gate");
+    assert_in_range(outcome.retry_after_ms, 9001, 9002);
+    assert_in_range(view_at(T0 + S).gate_for_ms, 9001, 9002);
+    call(T0 + 11 * S, "100000", 429); /* a 429 without a limit key, capped */
+    assert_in_range(view_at(T0 + 11 * S).gate_for_ms, 60000, 60002);
+    hf_downstream_unref(d);
+    options.gate_scope = HF_GATE_CALL;
+    make();
+    call(T0, "10", 503);
+    assert_int_equal(view_at(T0).gate_for_ms, 0);
+}
+
+static void isolate_and_close_by_hand(void **state) {
+    (void)state;
+    struct hf_permit permit;
+    struct hf_downstream_view view = {.size = sizeof view};
+    make();
+    assert_int_equal(hf_downstream_isolate(d, 0, NULL), HF_EINVAL);
+    assert_int_equal(hf_downstream_isolate(d, 0, ""), HF_EINVAL);
+    assert_int_equal(hf_downstream_isolate(d, -1, "x"), HF_EINVAL);
+    assert_int_equal(hf_downstream_isolate(d, 0, "maintenance"), 0);
+    assert_non_null(strstr(logged.last, "isolated: maintenance"));
+    assert_int_equal(hf_guard_enter(d, &permit, NULL), HF_EREJECTED);
+    hf_downstream_look(d, &view);
+    assert_int_equal(view.state, HF_BREAKER_ISOLATED);
+    assert_int_equal(view.open_for_ms, INT64_MAX);
+    assert_string_equal(view.reason, "maintenance");
+    assert_int_equal(hf_downstream_close(d), 0);
+    assert_int_equal(hf_guard_enter(d, &permit, NULL), 0);
+    assert_int_equal(hf_guard_leave(d, &permit, HF_VERDICT_SUCCESS), 0);
+    assert_int_equal(hf_guard_leave(d, &permit, HF_VERDICT_SUCCESS), HF_ESTATE);
+    assert_int_equal(hf_guard_enter(NULL, &permit, NULL), HF_EINVAL);
+}
+
+static void older_views_get_what_they_know(void **state) {
+    (void)state;
+    struct {
+        struct hf_downstream_view view;
+        char after[8];
+    } small;
+    make();
+    memset(&small, 0x5a, sizeof small);
+    small.view.size = offsetof(struct hf_downstream_view, window_calls);
+    hfi_downstream_view(d, at(T0), &small.view);
+    assert_int_equal(small.view.size, offsetof(struct hf_downstream_view, window_calls));
+    assert_int_equal(small.view.state, HF_BREAKER_CLOSED);
+    assert_int_equal(small.view.window_calls, UINT64_C(0x5a5a5a5a5a5a5a5a));
+}
+
+static struct {
+    int runs, fail_first;
+    int status;
+    bool silent;
+    int64_t first_deadline_us;
+} work;
+
+static void worker(int64_t deadline_us, struct hf_outcome *outcome, void *user) {
+    assert_ptr_equal(user, &work);
+    if (work.runs++ == 0)
+        work.first_deadline_us = deadline_us;
+    if (work.silent)
+        return;
+    hf_classify_http(work.runs <= work.fail_first ? work.status : 200, NULL, 0, outcome);
+}
+
+static struct hf_outcome run(int fail_first, int status) {
+    struct hf_outcome outcome;
+    memset(&work, 0, sizeof work);
+    work.fail_first = fail_first;
+    work.status = status;
+    assert_int_equal(hf_guard_run(d, worker, &outcome, &work), 0);
+    return outcome;
+}
+
+static void guard_run_retries_and_counts(void **state) {
+    (void)state;
+    make();
+    struct hf_mono before = hfi_mono_now();
+    struct hf_outcome outcome = run(2, 503);
+    assert_int_equal(outcome.kind, HF_OUTCOME_SUCCESS);
+    assert_int_equal(outcome.attempts, 3);
+    assert_int_equal(outcome.retries, 2);
+    assert_true(work.first_deadline_us >= before.us + 20 * S);
+    assert_true(outcome.phases.total_us >= 0);
+    outcome = run(99, 404);
+    assert_int_equal(outcome.attempts, 1);
+    assert_int_equal(outcome.klass, HF_CLASS_PERMANENT);
+    outcome = run(99, 500);
+    assert_int_equal(outcome.attempts, 4);
+    assert_int_equal(outcome.kind, HF_OUTCOME_FAILURE);
+    assert_int_equal(work.runs, 4);
+    struct hf_downstream_view view = {.size = sizeof view};
+    hf_downstream_look(d, &view);
+    assert_int_equal(view.attempts, 8);
+    assert_int_equal(view.retries, 5);
+    assert_int_equal(view.window_failures, 6); /* B29: a sample per attempt; the 404 is none */
+    assert_int_equal(view.window_calls, 7);
+}
+
+static void s0_1_an_untouched_outcome_is_a_failure(void **state) {
+    (void)state;
+    struct hf_outcome outcome;
+    make();
+    memset(&work, 0, sizeof work);
+    work.silent = true;
+    assert_int_equal(hf_guard_run(d, worker, &outcome, &work), 0);
+    assert_int_equal(outcome.kind, HF_OUTCOME_FAILURE);
+    assert_string_equal(outcome.error_type, "guard.no_outcome");
+    assert_int_equal(outcome.klass, HF_CLASS_TRANSIENT);
+    assert_int_equal(work.runs, 4);
+}
+
+static void r9_r14_the_budget_refuses_visibly(void **state) {
+    (void)state;
+    options.budget_floor = 2;
+    options.budget_ratio = 0;
+    options.breaker_min_calls = 1000;
+    make();
+    struct hf_outcome outcome = run(99, 500);
+    assert_int_equal(outcome.attempts, 3);
+    assert_true(outcome.retry_refused);
+    assert_string_equal(outcome.error_type, "http.500"); /* the underlying failure stays */
+    assert_true(outcome.retry_after_ms >= 1);
+    struct hf_downstream_view view = {.size = sizeof view};
+    hf_downstream_look(d, &view);
+    assert_int_equal(view.retries_refused, 1);
+    assert_int_equal(view.window_calls, 3); /* no sample for what was refused */
+}
+
+static void s0_30_open_ends_the_call_at_once(void **state) {
+    (void)state;
+    options.breaker_min_calls = 5; /* opens inside the second call (B29) */
+    make();
+    run(99, 500);
+    struct hf_outcome outcome = run(99, 500);
+    assert_int_equal(work.runs, 1);
+    assert_int_equal(outcome.kind, HF_OUTCOME_REJECTED);
+    assert_string_equal(outcome.error_type, "breaker.open");
+    assert_int_equal(outcome.attempts, 1);
+    outcome = run(99, 500);
+    assert_int_equal(work.runs, 0);
+    assert_int_equal(outcome.attempts, 0);
+    assert_true(outcome.retry_after_ms >= 1);
+}
+
+static void a1_what_does_not_fit_returns_now(void **state) {
+    (void)state;
+    options.connect_timeout_ms = options.attempt_timeout_ms = 10;
+    options.total_timeout_ms = 60;
+    make();
+    struct hf_permit permit;
+    struct hf_outcome outcome;
+    assert_int_equal(hf_guard_enter(d, &permit, &outcome), 0);
+    hf_classify_http(503, "100", 0, &outcome);
+    assert_int_equal(hfi_downstream_leave(d, hfi_mono_now(), &permit, &outcome), 0);
+    outcome = run(0, 0);
+    assert_string_equal(outcome.error_type, "downstream.gate");
+    assert_int_equal(work.runs, 0);
+}
+
+static void blocking_is_refused_on_a_loop_thread(void **state) {
+    (void)state;
+    struct hf_outcome outcome;
+    make();
+    memset(&work, 0, sizeof work);
+    hfi_thread_must_not_block(true);
+    assert_int_equal(hf_guard_run(d, worker, &outcome, &work), HF_EDEADLK);
+    hfi_thread_must_not_block(false);
+    assert_int_equal(work.runs, 0);
+    assert_int_equal(hf_guard_run(d, NULL, &outcome, NULL), HF_EINVAL);
+}
+
+static int heard;
+static void hear(const struct hfi_breaker_event *event, void *user) {
+    assert_ptr_equal(user, &heard);
+    assert_int_equal(event->to, HF_BREAKER_OPEN);
+    heard++;
+}
+
+static void one_observer_besides_the_log(void **state) {
+    (void)state;
+    make();
+    heard = 0;
+    d->user = &heard;
+    atomic_store(&d->on_change, hear);
+    for (int i = 0; i < 20; i++)
+        call(T0, NULL, 500);
+    assert_int_equal(heard, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(names_are_checked),
+        TEST(s0_30_open_refuses_and_logs),
+        TEST(b19_local_refusals_are_no_samples),
+        TEST(b19_a_full_bulkhead_gives_the_probe_back),
+        TEST(retry_after_gates_everybody),
+        TEST(isolate_and_close_by_hand),
+        TEST(older_views_get_what_they_know),
+        TEST(guard_run_retries_and_counts),
+        TEST(s0_1_an_untouched_outcome_is_a_failure),
+        TEST(r9_r14_the_budget_refuses_visibly),
+        TEST(s0_30_open_ends_the_call_at_once),
+        TEST(a1_what_does_not_fit_returns_now),
+        TEST(blocking_is_refused_on_a_loop_thread),
+        TEST(one_observer_besides_the_log),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
