@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Alerts: rows of their own, one per (dead letter, sink), taken for a while under an epoch and ended under it. Must never
+ * lose one unsent. Writer thread.
+ */
+#include "base/alloc.h"
+#include "base/text.h"
+#include "jobs/store/internal.h"
+
+static void read_alert(sqlite3_stmt *statement, struct hfi_alert *alert) {
+    *alert = (struct hfi_alert){
+        .id = sqlite3_column_int64(statement, 0),
+        .dead_id = sqlite3_column_int64(statement, 1),
+        .job_id = sqlite3_column_int64(statement, 2),
+        .epoch = sqlite3_column_int64(statement, 3) + 1,
+        .dead_at_us = sqlite3_column_int64(statement, 4),
+        .tries = (uint32_t)sqlite3_column_int64(statement, 5) + 1,
+        .death_class = (enum hf_death_class)sqlite3_column_int(statement, 6),
+        .executions = (uint32_t)sqlite3_column_int64(statement, 7),
+        .death_no = (uint32_t)sqlite3_column_int64(statement, 8),
+        .quarantined = sqlite3_column_int(statement, 9) != 0,
+    };
+    hfi_text_copy(alert->sink, sizeof alert->sink, hfi_column_text(statement, 10));
+    hfi_text_copy(alert->type, sizeof alert->type, hfi_column_text(statement, 11));
+    hfi_text_copy(alert->queue, sizeof alert->queue, hfi_column_text(statement, 12));
+    hfi_text_copy(alert->downstream, sizeof alert->downstream, hfi_column_text(statement, 13));
+    hfi_text_copy(alert->error_type, sizeof alert->error_type, hfi_column_text(statement, 14));
+    hfi_text_copy(alert->correlation_id, sizeof alert->correlation_id, hfi_column_text(statement, 15));
+}
+
+/* Adds due rows of one sink; taking comes after, so that rows do not change while they are read. */
+static int look(struct hfi_sqlite *store, struct hfi_op_alerts *op, const char *sink) {
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_ALERTS_DUE);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_text(statement, 1, sink, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 2, op->now.us);
+    sqlite3_bind_int64(statement, 3, (int64_t)(op->limit - op->count));
+    while (op->count < op->limit && hfi_sql_row(store, statement))
+        read_alert(statement, &op->rows[op->count++]);
+    hfi_sql_done(statement);
+    return store->fault;
+}
+
+static int take(struct hfi_sqlite *store, const struct hfi_op_alerts *op, int64_t id) {
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_ALERT_TAKE);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, id);
+    hfi_bind_number(statement, 2, op->node);
+    sqlite3_bind_int64(statement, 3, hfi_add(op->now.us, hfi_ms_to_us(op->lease_ms)));
+    return hfi_sql_run(store, statement);
+}
+
+static int64_t number_of(struct hfi_sqlite *store, enum hfi_sql which, const char *sink, int64_t otherwise) {
+    sqlite3_stmt *statement = hfi_sql(store, which);
+    if (!statement)
+        return otherwise;
+    sqlite3_bind_text(statement, 1, sink, -1, SQLITE_STATIC);
+    if (hfi_sql_row(store, statement))
+        otherwise = sqlite3_column_int64(statement, 0);
+    hfi_sql_done(statement);
+    return otherwise;
+}
+
+int hfi_sqlite_op_alerts(struct hfi_sqlite *store, struct hfi_op_alerts *op) {
+    op->count = 0;
+    op->unsent = 0;
+    op->next_due_us = INT64_MAX;
+    op->rows = op->limit > 0 ? hfi_alloc_array(op->limit, sizeof *op->rows) : NULL;
+    if (op->limit > 0 && !op->rows)
+        return hfi_sqlite_no_memory(store);
+    for (size_t i = 0; i < op->sink_count; i++)
+        look(store, op, op->sinks[i]);
+    for (size_t i = 0; i < op->count; i++)
+        take(store, op, op->rows[i].id);
+    for (size_t i = 0; i < op->sink_count; i++) {
+        int64_t next = number_of(store, HFI_SQL_ALERTS_NEXT, op->sinks[i], INT64_MAX);
+        op->unsent += (uint64_t)number_of(store, HFI_SQL_ALERTS_UNSENT, op->sinks[i], 0);
+        if (next < op->next_due_us)
+            op->next_due_us = next;
+    }
+    if (op->count == 0) {
+        hfi_free(op->rows);
+        op->rows = NULL;
+    }
+    return store->fault;
+}
+
+int hfi_sqlite_op_alert_end(struct hfi_sqlite *store, struct hfi_op_alert_end *op) {
+    bool over = op->sent || op->undelivered;
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_ALERT_END);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, op->id);
+    sqlite3_bind_int64(statement, 2, op->epoch);
+    sqlite3_bind_int(statement, 3, op->sent ? 1 : op->undelivered ? 2 : 0);
+    sqlite3_bind_int64(statement, 4, over ? op->now.us : op->next_at_us);
+    hfi_bind_number(statement, 5, over ? op->now.us : 0);
+    hfi_bind_text(statement, 6, op->error_type);
+    if (hfi_sql_run(store, statement) != 0)
+        return store->fault;
+    if (sqlite3_changes(store->db) > 0)
+        return 0;
+    return hfi_fail(op->op.error, HF_ESTALE, "alert", NULL, "%lld was taken by somebody else", (long long)op->id);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The write-ahead log: emptied between groups when it is long and cut off when nothing happens, by the one handle that
+ * writes, and never while any process is in a write transaction: SQLite before 3.51.3 can lose a commit when a
+ * checkpoint races with one that starts the log anew. A lock on <db>.ckpt, shared per transaction, exclusive per
+ * checkpoint, keeps them apart. Writer thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "jobs/store/internal.h"
+
+#define PAGE 4096
+#define FRAMES(mebibytes) ((mebibytes) * 1024 * 1024 / PAGE)
+#define LONG_LOG FRAMES(16)
+#define FAR_TOO_LONG_LOG FRAMES(256)
+#define RETRY_AFTER FRAMES(2) /* more frames before a checkpoint that could not be had is tried again */
+#define GATE_TRIES 50         /* a millisecond each */
+#define BUSY_MS 50
+#define QUIET_CALLS 8         /* of housekeep with nothing written: idle */
+#define LOOK_AGAIN_MS 1000
+
+/* After every commit: how long the log is. */
+int hfi_sqlite_wal_hook(void *user, sqlite3 *db, const char *name, int frames) {
+    struct hfi_sqlite *store = user;
+    (void)db;
+    (void)name;
+    store->wal_frames = frames;
+    store->wrote = true;
+    return SQLITE_OK;
+}
+
+int hfi_sqlite_gate_enter(struct hfi_sqlite *store) {
+    int failed;
+    if (store->gate < 0) {
+        char path[HFI_PATH_MAX + 8];
+        snprintf(path, sizeof path, "%s.ckpt", store->path);
+        store->gate = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    }
+    while (store->gate >= 0 && (failed = flock(store->gate, LOCK_SH)) != 0 && errno == EINTR)
+        ;
+    if (store->gate >= 0 && failed == 0)
+        return 0;
+    failed = errno;
+    snprintf(store->why, sizeof store->why, "its lock file .ckpt: %s", strerror(failed));
+    return failed == ENOSPC ? HF_ENOSPC : HF_EIO;
+}
+
+void hfi_sqlite_gate_leave(struct hfi_sqlite *store) {
+    if (store->gate >= 0)
+        flock(store->gate, LOCK_UN);
+}
+
+static bool gate_close(struct hfi_sqlite *store) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; i < GATE_TRIES; i++) {
+        if (flock(store->gate, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+static void note_length(struct hfi_sqlite *store) {
+    if (store->wal_frames > FAR_TOO_LONG_LOG && store->wal_wanted <= FAR_TOO_LONG_LOG)
+        hfi_log(HF_LOG_WARNING, "store.wal", HFI_S("path", store->path), HFI_I("bytes", (long long)store->wal_frames * PAGE),
+                HFI_S("why", "a reader or another process keeps the log from being emptied"), NULL);
+}
+
+static void checkpoint(struct hfi_sqlite *store, int mode) {
+    int frames = 0, moved = 0;
+    if (store->gate < 0 || !gate_close(store)) {
+        store->wal_wanted = store->wal_frames + RETRY_AFTER;
+        return;
+    }
+    sqlite3_busy_timeout(store->db, BUSY_MS);
+    int native = sqlite3_wal_checkpoint_v2(store->db, NULL, mode, &frames, &moved);
+    sqlite3_busy_timeout(store->db, HFI_BUSY_TIMEOUT_MS);
+    flock(store->gate, LOCK_UN);
+    note_length(store);
+    bool empty = native == SQLITE_OK && frames == moved;
+    if (empty)
+        store->wal_frames = 0;
+    store->wal_wanted = empty ? LONG_LOG : store->wal_frames + RETRY_AFTER;
+    if (native != SQLITE_OK && (native & 0xff) != SQLITE_BUSY)
+        hfi_log(HF_LOG_WARNING, "store.checkpoint", HFI_S("path", store->path), HFI_S("why", sqlite3_errmsg(store->db)),
+                HFI_I("native", native), NULL);
+}
+
+/* Looked at by its name only: opening the file here would drop SQLite's locks on it (I19). */
+static void look_for_file(struct hfi_sqlite *store) {
+    struct stat file;
+    bool same = stat(store->path, &file) == 0 && (uint64_t)file.st_ino == store->inode &&
+                (uint64_t)file.st_dev == store->device;
+    if (!same && !store->moved)
+        hfi_log(HF_LOG_ERROR, "store.moved", HFI_S("path", store->path),
+                HFI_S("why", "the file was replaced or removed while it was open; nothing is written any more"), NULL);
+    store->moved = !same;
+}
+
+int64_t hfi_sqlite_housekeep(struct hfi_store *self, bool idle) {
+    struct hfi_sqlite *store = hfi_sqlite_of(self);
+    if (store->wal_wanted == 0)
+        store->wal_wanted = LONG_LOG;
+    store->quiet = store->wrote || !idle ? 0 : store->quiet + 1;
+    store->wrote = false;
+    look_for_file(store);
+    if (store->full)
+        hfi_sqlite_ballast_lay(store);
+    if (store->wal_frames >= store->wal_wanted)
+        checkpoint(store, SQLITE_CHECKPOINT_FULL);
+    else if (store->wal_frames > 0 && store->quiet == QUIET_CALLS)
+        checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
+    return idle && ((store->wal_frames > 0 && store->quiet < QUIET_CALLS) || store->full) ? LOOK_AGAIN_MS : -1;
+}

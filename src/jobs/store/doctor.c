@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looks for what should not be: a damaged file, rows that no scan reaches, owners without a node, dead jobs without a
+ * letter, counts that are off, alerts that did not get out. Only reads. Any thread but loop and writer.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "jobs/store/internal.h"
+
+struct check {
+    const char *name;
+    bool is_error;
+    const char *sql; /* how many are wrong */
+    const char *text;
+    const char *fix;
+};
+
+static const struct check checks[] = {
+    {"unreachable", true, "SELECT count(*) FROM jobs WHERE state > 6", "jobs in states this program does not know (I47)",
+     "run the holdfast that wrote them"},
+    {"owner", true,
+     "SELECT count(*) FROM jobs j WHERE j.state = 2 AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = j.owner AND n.gone = 0)",
+     "running jobs whose node is gone: no sweep reaches them (I3)", "report it with the file"},
+    {"lane", true, "SELECT count(*) FROM jobs j WHERE j.state = 0 AND NOT EXISTS (SELECT 1 FROM lanes l WHERE l.id = j.lane)",
+     "pending jobs without a lane: no claim reaches them", "report it with the file"},
+    {"next_due", true,
+     "SELECT count(*) FROM lanes l WHERE l.next_due_us > (SELECT min(j.run_at_us) FROM jobs j WHERE j.state = 0 "
+     "AND j.lane = l.id)",
+     "lanes that believe their next job to be due later than it is", "report it with the file"},
+    {"letters", true,
+     "SELECT count(*) FROM jobs j WHERE (j.state = 4 OR j.state = 5) AND NOT EXISTS (SELECT 1 FROM dead_letters d "
+     "WHERE d.job_id = j.id AND d.death_no = j.deaths)",
+     "dead jobs without a dead letter", "settled ones may have been pruned before their job; else report it with the file"},
+    {"specs", true, "SELECT count(*) FROM job_specs p WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = p.id)",
+     "payloads without a job", "report it with the file"},
+    {"counts", true,
+     "SELECT count(*) FROM (SELECT state, count(*) AS jobs FROM jobs GROUP BY state) j LEFT JOIN counts c ON c.state = j.state "
+     "WHERE ifnull(c.jobs, 0) <> j.jobs AND j.state < 7",
+     "states whose kept count is off", "report it with the file"},
+    {"undelivered", false, "SELECT count(*) FROM alerts WHERE state = 2", "alerts that could not be delivered",
+     "look at the sink's settings"},
+    {"unsent", false, "SELECT count(*) FROM alerts WHERE state = 0 AND tries > 3", "alerts that keep failing",
+     "look at the sink's settings"},
+    {"running", false, "SELECT count(*) FROM jobs WHERE state = 2 AND started_at_us IS NULL", "reserved jobs not yet started",
+     "none needed while a node runs"},
+};
+
+struct visit {
+    struct hfi_sqlite *store;
+    hf_doctor_fn report;
+    void *user;
+    int errors;
+};
+
+static void tell(struct visit *visit, bool is_error, const char *check, const char *text, const char *fix) {
+    visit->errors += is_error;
+    if (visit->report)
+        visit->report(is_error, check, text, fix, visit->user);
+}
+
+static int run_checks(struct visit *visit) {
+    char text[256];
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        int64_t count = 0;
+        int native = hfi_sqlite_number(visit->store->reader, checks[i].sql, &count);
+        if (native != SQLITE_OK)
+            return native;
+        snprintf(text, sizeof text, "%lld %s", (long long)count, checks[i].text);
+        if (count > 0)
+            tell(visit, checks[i].is_error, checks[i].name, text, checks[i].fix);
+    }
+    return SQLITE_OK;
+}
+
+/* SQLite's own look at the file; the first few findings. */
+static int check_integrity(struct visit *visit) {
+    sqlite3_stmt *statement;
+    int native = sqlite3_prepare_v2(visit->store->reader, "PRAGMA quick_check(5)", -1, &statement, NULL);
+    if (native != SQLITE_OK)
+        return native;
+    while ((native = sqlite3_step(statement)) == SQLITE_ROW) {
+        const char *text = hfi_column_text(statement, 0);
+        if (strcmp(text, "ok") != 0)
+            tell(visit, true, "integrity", text, "restore a backup, or dump what can be read with the sqlite3 shell");
+    }
+    sqlite3_finalize(statement);
+    return native == SQLITE_DONE ? SQLITE_OK : native;
+}
+
+/* The race of a checkpoint with a commit that starts the log anew; mended in 3.51.3, 3.50.7 and 3.44.6. */
+static bool has_wal_reset_fix(int version) {
+    return version >= 3051003 || (version >= 3050007 && version < 3051000) || (version >= 3044006 && version < 3045000);
+}
+
+static void check_library(struct visit *visit) {
+    char text[200];
+    if (has_wal_reset_fix(sqlite3_libversion_number()))
+        return;
+    snprintf(text, sizeof text,
+             "SQLite %s lacks the fix of the log-reset race; holdfast keeps its own processes apart with the lock file .ckpt",
+             sqlite3_libversion());
+    tell(visit, false, "sqlite", text, "let no other program write to or checkpoint the file");
+}
+
+int hfi_sqlite_doctor(struct hfi_store *self, hf_doctor_fn report, void *user, struct hf_error *error) {
+    struct visit visit = {hfi_sqlite_of(self), report, user, 0};
+    int code = hfi_sqlite_read_begin(visit.store, error);
+    if (code != 0)
+        return code;
+    check_library(&visit);
+    int native = check_integrity(&visit);
+    if (native == SQLITE_OK)
+        native = run_checks(&visit);
+    code = hfi_sqlite_read_end(visit.store, native, "doctor", error);
+    return code != 0 ? code : visit.errors;
+}

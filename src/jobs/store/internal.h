@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_STORE_INTERNAL_H
+#define HFI_JOBS_STORE_INTERNAL_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/store.h"
+#include "jobs/store/sql.h"
+
+/*
+ * What the files of the SQLite store share. All of it belongs to the writer thread but `reader`, which its own mutex
+ * guards, and `wake_fd`, the loop's.
+ *
+ * Handlers of operations return 0 or a logical HF_E… with NOTHING written, or report a fault (hfi_sqlite_fault): the
+ * whole transaction is rolled back then and every operation tried alone, so no operation needs a savepoint.
+ */
+#define HFI_PATH_MAX 1000 /* leaves room for what stands beside it */
+#define HFI_BUSY_TIMEOUT_MS 5000
+#define HFI_COUNTED_STATES 8 /* the last one: all others */
+
+struct hfi_lane;
+struct hfi_policy;
+struct hfi_node_lock;
+
+struct hfi_sqlite {
+    struct hfi_store base;
+    char path[HFI_PATH_MAX];
+    sqlite3 *db; /* all writes and all checkpoints */
+    sqlite3_stmt *statements[HFI_SQL_COUNT];
+    int schema, min_reader, min_writer;
+    bool migrated;
+    uint64_t device, inode; /* of the file when it was opened */
+    bool moved;             /* it is another file by now */
+
+    /* this transaction */
+    int fault; /* HF_E… that ends it */
+    int native;
+    char why[200];
+    int64_t next_job; /* 0: not read yet */
+    bool ids_taken, control_changed, lean; /* lean: a death without its texts, after they were refused */
+    int64_t delta[HFI_COUNTED_STATES];
+    bool counted;
+
+    /* caches of immutable rows; lanes also gather this transaction's due times */
+    struct hfi_lane *lanes_by_key, *lanes_by_id, *touched;
+    struct hfi_policy *policies, *dropped_policies;
+    bool lanes_added; /* in this transaction */
+    struct hfi_node_lock *locks;
+
+    /* checkpoint.c */
+    int gate;           /* <db>.ckpt, -1 before */
+    int wal_frames;     /* after the last commit */
+    int wal_wanted;     /* the next checkpoint is tried at so many frames */
+    int quiet;          /* calls of housekeep since something was written */
+    bool wrote;
+    bool full;          /* the disk is: the ballast is gone */
+
+    pthread_mutex_t reading;
+    sqlite3 *reader; /* lists and looks; query_only; opened at the first */
+    int64_t prune_cursor;
+    int wake_fd;
+};
+static inline struct hfi_sqlite *hfi_sqlite_of(struct hfi_store *store) {
+    return (struct hfi_sqlite *)(void *)store;
+}
+
+/* open.c */
+int hfi_sqlite_fail(struct hf_error *error, sqlite3 *db, int native, const char *what);
+/* connect.c: a handle with everything set that a handle needs. */
+int hfi_sqlite_connect(const char *path, bool reader, sqlite3 **db, struct hf_error *error);
+int hfi_sqlite_migrate(struct hfi_sqlite *store, struct hf_error *error);
+int hfi_sqlite_number(sqlite3 *db, const char *sql, int64_t *value);
+
+/* commit.c */
+void hfi_sqlite_commit(struct hfi_store *self, struct hfi_op **ops, size_t count);
+/* Notes why this transaction cannot go on; returns the HF_E…. */
+int hfi_sqlite_fault(struct hfi_sqlite *store, int native);
+int hfi_sqlite_no_memory(struct hfi_sqlite *store);
+/* A statement, prepared once, reset; NULL: faulted. */
+sqlite3_stmt *hfi_sql(struct hfi_sqlite *store, enum hfi_sql which);
+/* Steps to a row (true). False: no more rows, or a fault. Always reset with hfi_sql_done. */
+bool hfi_sql_row(struct hfi_sqlite *store, sqlite3_stmt *statement);
+void hfi_sql_done(sqlite3_stmt *statement);
+/* Steps a write to its end and resets it; returns 0 or the fault. */
+int hfi_sql_run(struct hfi_sqlite *store, sqlite3_stmt *statement);
+void hfi_bind_text(sqlite3_stmt *statement, int at, const char *text); /* NULL and "" as NULL */
+void hfi_bind_number(sqlite3_stmt *statement, int at, int64_t number); /* 0 as NULL */
+void hfi_bind_bytes(sqlite3_stmt *statement, int at, const void *bytes, size_t length); /* empty as NULL */
+const char *hfi_column_text(sqlite3_stmt *statement, int at); /* NULL as "" */
+/* An audit row. */
+int hfi_sqlite_audit(struct hfi_sqlite *store, struct hf_wall now, const char *actor, const char *action,
+                     const char *subject, int64_t id, const char *reason, const char *detail);
+
+/* row.c */
+void hfi_sqlite_read_row(sqlite3_stmt *statement, struct hfi_job *job, int64_t *policy_id);
+void hfi_sqlite_unscope(struct hfi_job *job); /* unique_key: from the scope to what was given */
+int hfi_sqlite_read_job(struct hfi_sqlite *store, sqlite3_stmt *statement, struct hfi_job *job);
+/* The stored row as one block. 0, HF_ENOENT or a fault. */
+int hfi_sqlite_load(struct hfi_sqlite *store, int64_t id, struct hfi_job **job);
+/* Writes `to` over `from`, iff id, epoch, state and cancel request are still those of `from`; `*written` says. */
+int hfi_sqlite_store_row(struct hfi_sqlite *store, const struct hfi_job *from, const struct hfi_job *to, bool *written);
+int hfi_sqlite_insert_row(struct hfi_sqlite *store, struct hfi_job *job);
+void hfi_sqlite_count(struct hfi_sqlite *store, int from, int to); /* states; -1 = none */
+
+/* lanes.c */
+struct hfi_lane_texts {
+    const char *queue, *type, *downstream, *breaker_key, *limit_key;
+};
+int hfi_sqlite_lane(struct hfi_sqlite *store, const struct hfi_lane_texts *texts, int64_t *lane);
+const struct hfi_lane_texts *hfi_sqlite_lane_texts(struct hfi_sqlite *store, int64_t lane); /* NULL: unknown, or a fault */
+void hfi_sqlite_lane_due(struct hfi_sqlite *store, int64_t lane, int64_t due_us);     /* lowers */
+int hfi_sqlite_lane_exhausted(struct hfi_sqlite *store, int64_t lane); /* raises to the truth */
+int hfi_sqlite_lanes_flush(struct hfi_sqlite *store);
+void hfi_sqlite_lanes_forget(struct hfi_sqlite *store, bool undo);
+void hfi_sqlite_lanes_free(struct hfi_sqlite *store);
+int hfi_sqlite_op_lanes(struct hfi_sqlite *store, struct hfi_op_lanes *op);
+
+/* policies.c */
+int hfi_sqlite_policy(struct hfi_sqlite *store, const struct hfi_curve *curve, const struct hfi_curve **stored);
+int hfi_sqlite_policy_by_id(struct hfi_sqlite *store, int64_t id, const struct hfi_curve **stored);
+void hfi_sqlite_policies_settle(struct hfi_sqlite *store, bool committed);
+void hfi_sqlite_policies_free(struct hfi_sqlite *store);
+
+/* put.c, claim.c, apply.c */
+int hfi_sqlite_next_id(struct hfi_sqlite *store, int64_t *id);
+int hfi_sqlite_ids_flush(struct hfi_sqlite *store);
+int hfi_sqlite_op_put(struct hfi_sqlite *store, struct hfi_op_put *op);
+int hfi_sqlite_unique_holder(struct hfi_sqlite *store, const struct hfi_job *job, int64_t *holder);
+int hfi_sqlite_op_claim(struct hfi_sqlite *store, struct hfi_op_claim *op);
+int hfi_sqlite_op_apply(struct hfi_sqlite *store, struct hfi_op_apply *op);
+/* Everything a change means but its row: history, death, alerts, what became of a redriven one. */
+int hfi_sqlite_consequences(struct hfi_sqlite *store, const struct hfi_job *before, const struct hfi_change *change,
+                            const struct hfi_rules *rules, const char *const *sinks, size_t sink_count, int64_t *dead_id);
+/* Transition and all it means on a row read in this transaction. 0, HF_ESTATE, HF_ESTALE or a fault. */
+int hfi_sqlite_change(struct hfi_sqlite *store, const struct hfi_job *job, const struct hfi_event *event,
+                      const struct hfi_rules *rules, const char *const *sinks, size_t sink_count,
+                      struct hfi_change *change, int64_t *dead_id);
+
+/* sweep.c, people.c */
+int hfi_sqlite_op_sweep(struct hfi_sqlite *store, struct hfi_op_sweep *op);
+int hfi_sqlite_op_expire(struct hfi_sqlite *store, struct hfi_op_expire *op);
+int hfi_sqlite_op_quarantine(struct hfi_sqlite *store, struct hfi_op_quarantine *op);
+int hfi_sqlite_op_cancel(struct hfi_sqlite *store, struct hfi_op_cancel *op);
+int hfi_sqlite_op_requeue(struct hfi_sqlite *store, struct hfi_op_requeue *op);
+
+/* dead.c, redrive.c */
+int hfi_sqlite_write_death(struct hfi_sqlite *store, const struct hfi_change *change, uint32_t allowed,
+                           const char *const *sinks, size_t sink_count, int64_t *dead_id);
+int hfi_sqlite_successor_ended(struct hfi_sqlite *store, const struct hfi_job *job);
+/* A settlement by a person, iff nothing settled it before: HF_ESTATE. */
+int hfi_sqlite_settle(struct hfi_sqlite *store, int64_t dead_id, int status, struct hf_wall now, const char *actor,
+                      const char *reason, int64_t new_job);
+int hfi_sqlite_op_redrive(struct hfi_sqlite *store, struct hfi_op_redrive *op);
+int hfi_sqlite_op_settle(struct hfi_sqlite *store, struct hfi_op_settle *op);
+
+/* alerts.c, nodes.c, control.c, prune.c */
+int hfi_sqlite_op_alerts(struct hfi_sqlite *store, struct hfi_op_alerts *op);
+int hfi_sqlite_op_alert_end(struct hfi_sqlite *store, struct hfi_op_alert_end *op);
+int hfi_sqlite_op_join(struct hfi_sqlite *store, struct hfi_op_join *op);
+int hfi_sqlite_op_beat(struct hfi_sqlite *store, struct hfi_op_beat *op);
+int hfi_sqlite_op_leave(struct hfi_sqlite *store, struct hfi_op_leave *op);
+int hfi_sqlite_op_nodes(struct hfi_sqlite *store, struct hfi_op_nodes *op);
+int hfi_sqlite_node_gone(struct hfi_sqlite *store, int64_t node);
+void hfi_sqlite_locks_settle(struct hfi_sqlite *store, bool committed);
+void hfi_sqlite_locks_free(struct hfi_sqlite *store);
+int hfi_sqlite_op_pause(struct hfi_sqlite *store, struct hfi_op_pause *op);
+int hfi_sqlite_op_downstream(struct hfi_sqlite *store, struct hfi_op_downstream *op);
+int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op);
+
+/* checkpoint.c, ballast.c */
+int64_t hfi_sqlite_housekeep(struct hfi_store *self, bool idle);
+int hfi_sqlite_gate_enter(struct hfi_sqlite *store);
+void hfi_sqlite_gate_leave(struct hfi_sqlite *store);
+int hfi_sqlite_wal_hook(void *user, sqlite3 *db, const char *name, int frames);
+void hfi_sqlite_ballast_lay(struct hfi_sqlite *store);
+bool hfi_sqlite_ballast_drop(struct hfi_sqlite *store); /* true: there was some */
+
+/* read.c, read_dead.c, doctor.c, wake.c: other threads */
+int hfi_sqlite_read_begin(struct hfi_sqlite *store, struct hf_error *error); /* takes the mutex on 0 */
+int hfi_sqlite_read_end(struct hfi_sqlite *store, int native, const char *what, struct hf_error *error);
+int hfi_sqlite_list_jobs(struct hfi_store *self, const struct hf_job_filter *filter, struct hf_job_list **list,
+                         struct hf_error *error);
+int hfi_sqlite_get_job(struct hfi_store *self, int64_t id, struct hf_job **job, struct hf_error *error);
+int hfi_sqlite_count_jobs(struct hfi_store *self, struct hf_job_counts *counts, struct hf_error *error);
+int hfi_sqlite_list_queues(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error);
+int hfi_sqlite_list_downstreams(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
+int hfi_sqlite_list_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list,
+                         struct hf_error *error);
+int hfi_sqlite_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error);
+int hfi_sqlite_look(struct hfi_store *self, struct hf_store_info *info);
+int hfi_sqlite_doctor(struct hfi_store *self, hf_doctor_fn report, void *user, struct hf_error *error);
+int hfi_sqlite_wake_fd(struct hfi_store *self);
+void hfi_sqlite_wake_drain(struct hfi_store *self);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lanes: (queue, type, downstream, breaker key, limit key) interned as one number, and when the next job of each is
+ * due. Lane rows never change but for next_due_us, so they are kept in memory and asked for by value when another
+ * process may have added them. next_due_us must never be later than the truth: a batch lowers it in its own transaction,
+ * a claim that found the lane empty raises it. Writer thread.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "jobs/store/internal.h"
+
+#define uthash_malloc(size) hfi_alloc(size)
+#define uthash_free(memory, size) hfi_free(memory)
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(item) ((item)->id = 0)
+#include <uthash.h>
+
+struct hfi_lane {
+    int64_t id;
+    struct hfi_lane_texts texts;
+    bool fresh; /* its row came in this transaction */
+    bool is_touched, exact;
+    int64_t due_us; /* to be written; exact: whatever stands there */
+    struct hfi_lane *next_touched;
+    UT_hash_handle by_key, by_id;
+    size_t key_length;
+    char key[]; /* the five texts, each with its NUL */
+};
+
+static const char *const *text_list(const struct hfi_lane_texts *texts, const char *list[5]) {
+    list[0] = texts->queue;
+    list[1] = texts->type;
+    list[2] = texts->downstream;
+    list[3] = texts->breaker_key;
+    list[4] = texts->limit_key;
+    return list;
+}
+
+/* Adds a lane to the cache. NULL: no memory. */
+static struct hfi_lane *remember(struct hfi_sqlite *store, int64_t id, const struct hfi_lane_texts *texts, bool fresh) {
+    const char *list[5];
+    size_t length = 0;
+    text_list(texts, list);
+    for (int i = 0; i < 5; i++)
+        length += strlen(list[i]) + 1;
+    struct hfi_lane *lane = hfi_alloc(sizeof *lane + length);
+    if (!lane)
+        return NULL;
+    char *end = lane->key;
+    for (int i = 0; i < 5; i++) {
+        size_t size = strlen(list[i]) + 1;
+        memcpy(end, list[i], size);
+        list[i] = end;
+        end += size;
+    }
+    lane->id = id;
+    lane->fresh = fresh;
+    store->lanes_added = store->lanes_added || fresh;
+    lane->key_length = length;
+    lane->texts = (struct hfi_lane_texts){list[0], list[1], list[2], list[3], list[4]};
+    HASH_ADD_KEYPTR(by_key, store->lanes_by_key, lane->key, lane->key_length, lane);
+    if (lane->id != 0) {
+        HASH_ADD(by_id, store->lanes_by_id, id, sizeof lane->id, lane);
+        if (lane->id != 0)
+            return lane;
+        HASH_DELETE(by_key, store->lanes_by_key, lane);
+    }
+    hfi_free(lane);
+    return NULL;
+}
+
+static struct hfi_lane *by_texts(struct hfi_sqlite *store, const struct hfi_lane_texts *texts) {
+    char key[HFI_NAME_MAX * 3 + HFI_TYPE_MAX + HFI_LIMIT_MAX + 5 + HFI_KEY_MAX];
+    const char *list[5];
+    size_t length = 0;
+    struct hfi_lane *lane = NULL;
+    text_list(texts, list);
+    for (int i = 0; i < 5; i++) {
+        size_t size = strlen(list[i]) + 1;
+        if (length + size > sizeof key)
+            return NULL; /* longer than any we intern: found in the table, each time */
+        memcpy(key + length, list[i], size);
+        length += size;
+    }
+    HASH_FIND(by_key, store->lanes_by_key, key, length, lane);
+    return lane;
+}
+
+static struct hfi_lane *by_number(struct hfi_sqlite *store, int64_t id) {
+    struct hfi_lane *lane = NULL;
+    HASH_FIND(by_id, store->lanes_by_id, &id, sizeof id, lane);
+    return lane;
+}
+
+static void bind_texts(sqlite3_stmt *statement, const struct hfi_lane_texts *texts) {
+    const char *list[5];
+    text_list(texts, list);
+    for (int i = 0; i < 5; i++)
+        sqlite3_bind_text(statement, i + 1, list[i], -1, SQLITE_STATIC);
+}
+
+/* In the table; `*id` 0: not there. */
+static int find_row(struct hfi_sqlite *store, const struct hfi_lane_texts *texts, int64_t *id) {
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_LANE_FIND);
+    *id = 0;
+    if (!statement)
+        return store->fault;
+    bind_texts(statement, texts);
+    if (hfi_sql_row(store, statement))
+        *id = sqlite3_column_int64(statement, 0);
+    hfi_sql_done(statement);
+    return store->fault;
+}
+
+static int add_row(struct hfi_sqlite *store, const struct hfi_lane_texts *texts, int64_t *id) {
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_LANE_ADD);
+    if (!statement)
+        return store->fault;
+    bind_texts(statement, texts);
+    sqlite3_bind_int64(statement, 6, INT64_MAX);
+    if (hfi_sql_run(store, statement) == 0)
+        *id = sqlite3_last_insert_rowid(store->db);
+    return store->fault;
+}
+
+/* The number of a lane, made when it is new. 0 or a fault. */
+int hfi_sqlite_lane(struct hfi_sqlite *store, const struct hfi_lane_texts *texts, int64_t *id) {
+    struct hfi_lane *lane = by_texts(store, texts);
+    if (lane) {
+        *id = lane->id;
+        return 0;
+    }
+    if (find_row(store, texts, id) != 0)
+        return store->fault;
+    bool fresh = *id == 0;
+    if (fresh && add_row(store, texts, id) != 0)
+        return store->fault;
+    lane = by_number(store, *id);
+    if (!lane && !remember(store, *id, texts, fresh))
+        return hfi_sqlite_no_memory(store);
+    return 0;
+}
+
+/* From the cache or the table; NULL: no such row, or a fault. */
+static struct hfi_lane *look_up(struct hfi_sqlite *store, int64_t id) {
+    struct hfi_lane *lane = by_number(store, id);
+    sqlite3_stmt *statement = lane ? NULL : hfi_sql(store, HFI_SQL_LANE_GET);
+    if (!statement)
+        return lane;
+    sqlite3_bind_int64(statement, 1, id);
+    if (hfi_sql_row(store, statement)) {
+        struct hfi_lane_texts texts = {hfi_column_text(statement, 0), hfi_column_text(statement, 1),
+                                       hfi_column_text(statement, 2), hfi_column_text(statement, 3),
+                                       hfi_column_text(statement, 4)};
+        lane = remember(store, id, &texts, false);
+        if (!lane)
+            hfi_sqlite_no_memory(store);
+    }
+    hfi_sql_done(statement);
+    return lane;
+}
+
+const struct hfi_lane_texts *hfi_sqlite_lane_texts(struct hfi_sqlite *store, int64_t id) {
+    struct hfi_lane *lane = look_up(store, id);
+    return lane ? &lane->texts : NULL;
+}
+
+static void touch(struct hfi_sqlite *store, struct hfi_lane *lane) {
+    if (lane->is_touched)
+        return;
+    lane->is_touched = true;
+    lane->exact = false;
+    lane->due_us = INT64_MAX;
+    lane->next_touched = store->touched;
+    store->touched = lane;
+}
+
+/* A job of it is due then. */
+void hfi_sqlite_lane_due(struct hfi_sqlite *store, int64_t id, int64_t due_us) {
+    struct hfi_lane *lane = look_up(store, id);
+    if (!lane)
+        return;
+    touch(store, lane);
+    if (due_us < lane->due_us)
+        lane->due_us = due_us;
+}
+
+/* A claim found no more due jobs: the truth, priority by priority, each by one seek. */
+int hfi_sqlite_lane_exhausted(struct hfi_sqlite *store, int64_t id) {
+    struct hfi_lane *lane = look_up(store, id);
+    int64_t due_us = INT64_MAX;
+    int priority = INT32_MAX;
+    while (lane && store->fault == 0) {
+        sqlite3_stmt *top = hfi_sql(store, HFI_SQL_CLAIM_TOP);
+        sqlite3_stmt *next = hfi_sql(store, HFI_SQL_CLAIM_NEXT);
+        if (!top || !next)
+            break;
+        sqlite3_bind_int64(top, 1, id);
+        sqlite3_bind_int(top, 2, priority);
+        bool more = hfi_sql_row(store, top);
+        if (more)
+            priority = sqlite3_column_int(top, 0);
+        hfi_sql_done(top);
+        if (!more)
+            break;
+        sqlite3_bind_int64(next, 1, id);
+        sqlite3_bind_int(next, 2, priority);
+        if (hfi_sql_row(store, next) && sqlite3_column_int64(next, 0) < due_us)
+            due_us = sqlite3_column_int64(next, 0);
+        hfi_sql_done(next);
+    }
+    if (lane && store->fault == 0) {
+        touch(store, lane);
+        lane->exact = true;
+        lane->due_us = due_us;
+    }
+    return store->fault;
+}
+
+/* Before the commit. */
+int hfi_sqlite_lanes_flush(struct hfi_sqlite *store) {
+    for (struct hfi_lane *lane = store->touched; lane; lane = lane->next_touched) {
+        sqlite3_stmt *statement = hfi_sql(store, lane->exact ? HFI_SQL_LANE_SET : HFI_SQL_LANE_LOWER);
+        if (!statement)
+            return store->fault;
+        sqlite3_bind_int64(statement, 1, lane->id);
+        sqlite3_bind_int64(statement, 2, lane->due_us);
+        if (hfi_sql_run(store, statement) != 0)
+            return store->fault;
+    }
+    return 0;
+}
+
+static void drop(struct hfi_sqlite *store, struct hfi_lane *lane) {
+    HASH_DELETE(by_key, store->lanes_by_key, lane);
+    HASH_DELETE(by_id, store->lanes_by_id, lane);
+    hfi_free(lane);
+}
+
+/* After the transaction; with `undo` the lanes it made are forgotten: their rows are gone. */
+void hfi_sqlite_lanes_forget(struct hfi_sqlite *store, bool undo) {
+    while (store->touched) {
+        store->touched->is_touched = false;
+        store->touched = store->touched->next_touched;
+    }
+    struct hfi_lane *lane, *next;
+    if (!store->lanes_added)
+        return;
+    HASH_ITER(by_key, store->lanes_by_key, lane, next) {
+        if (lane->fresh && undo)
+            drop(store, lane);
+        else
+            lane->fresh = false;
+    }
+    store->lanes_added = false;
+}
+
+void hfi_sqlite_lanes_free(struct hfi_sqlite *store) {
+    struct hfi_lane *lane, *next;
+    HASH_ITER(by_key, store->lanes_by_key, lane, next)
+        drop(store, lane);
+}

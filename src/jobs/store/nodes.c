@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes: rows with beats, and beside them a file per node whose lock its process holds for life, so that others on the
+ * host know at once when it died. Must never take a live node for dead: only a lock that can be had says so. Writer
+ * thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "jobs/store/internal.h"
+
+struct hfi_node_lock {
+    struct hfi_node_lock *next;
+    int64_t node;
+    int file;              /* -1: another process's, only to be removed */
+    bool joining, leaving; /* in this transaction */
+};
+
+#define LOCK_PATH_MAX (HFI_PATH_MAX + 32)
+static const char *lock_path(const struct hfi_sqlite *store, int64_t node, char *path) {
+    snprintf(path, LOCK_PATH_MAX, "%s.node-%lld", store->path, (long long)node);
+    return path;
+}
+
+static struct hfi_node_lock *add_lock(struct hfi_sqlite *store, int64_t node, int file) {
+    struct hfi_node_lock *lock = hfi_alloc(sizeof *lock);
+    if (!lock)
+        return NULL;
+    lock->node = node;
+    lock->file = file;
+    lock->next = store->locks;
+    store->locks = lock;
+    return lock;
+}
+
+/* Takes the new node's lock, before anybody can see its row. */
+static int lock_new(struct hfi_sqlite *store, struct hfi_op_join *op) {
+    char path[LOCK_PATH_MAX];
+    int file = open(lock_path(store, op->node, path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0 || flock(file, LOCK_EX | LOCK_NB) != 0) {
+        int failed = errno;
+        if (file >= 0)
+            close(file);
+        snprintf(store->why, sizeof store->why, "the node's lock file: %s", strerror(failed));
+        return store->fault = failed == ENOSPC ? HF_ENOSPC : HF_EIO;
+    }
+    struct hfi_node_lock *lock = add_lock(store, op->node, file);
+    if (!lock) {
+        close(file);
+        unlink(path);
+        return hfi_sqlite_no_memory(store);
+    }
+    lock->joining = true;
+    return 0;
+}
+
+static int add_types(struct hfi_sqlite *store, const struct hfi_op_join *op) {
+    for (size_t i = 0; i < op->type_count; i++) {
+        sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODE_TYPE_ADD);
+        if (!statement)
+            return store->fault;
+        sqlite3_bind_int64(statement, 1, op->node);
+        sqlite3_bind_text(statement, 2, op->types[i], -1, SQLITE_STATIC);
+        if (hfi_sql_run(store, statement) != 0)
+            return store->fault;
+    }
+    return 0;
+}
+
+int hfi_sqlite_op_join(struct hfi_sqlite *store, struct hfi_op_join *op) {
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODE_ADD);
+    op->node = 0;
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_text(statement, 1, op->name ? op->name : "", -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, op->host ? op->host : "", -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 3, op->boot ? op->boot : "", -1, SQLITE_STATIC);
+    sqlite3_bind_int(statement, 4, op->pid);
+    sqlite3_bind_int64(statement, 5, op->now.us);
+    if (hfi_sql_run(store, statement) != 0)
+        return store->fault;
+    op->node = sqlite3_last_insert_rowid(store->db);
+    return lock_new(store, op) != 0 ? store->fault : add_types(store, op);
+}
+
+/* Own jobs that somebody asked to cancel. */
+static int find_cancelled(struct hfi_sqlite *store, struct hfi_op_beat *op) {
+    size_t room = 0;
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_CANCELLED_OF);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, op->node);
+    while (hfi_sql_row(store, statement)) {
+        if (op->cancelled_count == room) {
+            room = room > 0 ? room * 2 : 16;
+            int64_t *grown = hfi_realloc(op->cancelled, room * sizeof *grown);
+            if (!grown) {
+                hfi_sqlite_no_memory(store);
+                break;
+            }
+            op->cancelled = grown;
+        }
+        op->cancelled[op->cancelled_count++] = sqlite3_column_int64(statement, 0);
+    }
+    hfi_sql_done(statement);
+    return store->fault;
+}
+
+int hfi_sqlite_op_beat(struct hfi_sqlite *store, struct hfi_op_beat *op) {
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODE_BEAT);
+    op->cancelled = NULL;
+    op->cancelled_count = 0;
+    op->known = false;
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, op->node);
+    sqlite3_bind_int64(statement, 2, op->beat);
+    sqlite3_bind_int64(statement, 3, op->now.us);
+    if (hfi_sql_run(store, statement) != 0)
+        return store->fault;
+    op->known = sqlite3_changes(store->db) > 0;
+    return op->known ? find_cancelled(store, op) : 0;
+}
+
+static int run_for(struct hfi_sqlite *store, enum hfi_sql which, int64_t node) {
+    sqlite3_stmt *statement = hfi_sql(store, which);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, node);
+    return hfi_sql_run(store, statement);
+}
+
+/* The node is gone for good; its lock file goes after the commit. */
+int hfi_sqlite_node_gone(struct hfi_sqlite *store, int64_t node) {
+    struct hfi_node_lock *lock = store->locks;
+    if (run_for(store, HFI_SQL_NODE_GONE, node) != 0)
+        return store->fault;
+    if (sqlite3_changes(store->db) == 0)
+        return 0;
+    while (lock && lock->node != node)
+        lock = lock->next;
+    if (!lock && !(lock = add_lock(store, node, -1)))
+        return hfi_sqlite_no_memory(store);
+    lock->leaving = true;
+    return run_for(store, HFI_SQL_NODE_TYPES_GONE, node);
+}
+
+int hfi_sqlite_op_leave(struct hfi_sqlite *store, struct hfi_op_leave *op) {
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODE_OWNS);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, op->node);
+    bool owns = hfi_sql_row(store, statement);
+    hfi_sql_done(statement);
+    if (store->fault != 0 || owns) /* those are left to its lease */
+        return store->fault;
+    return hfi_sqlite_node_gone(store, op->node);
+}
+
+/* Can the lock be had? Then its holder is no more. A missing file proves nothing. */
+static bool died_here(const struct hfi_sqlite *store, int64_t node) {
+    char path[LOCK_PATH_MAX];
+    int file = open(lock_path(store, node, path), O_RDWR | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    bool dead = flock(file, LOCK_EX | LOCK_NB) == 0;
+    close(file);
+    return dead;
+}
+
+int hfi_sqlite_op_nodes(struct hfi_sqlite *store, struct hfi_op_nodes *op) {
+    size_t room = 0;
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODES_LIVE);
+    op->rows = NULL;
+    op->count = 0;
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, op->self);
+    while (hfi_sql_row(store, statement)) {
+        if (op->count == room) {
+            room = room > 0 ? room * 2 : 8;
+            struct hfi_node_row *grown = hfi_realloc(op->rows, room * sizeof *grown);
+            if (!grown) {
+                hfi_sqlite_no_memory(store);
+                break;
+            }
+            op->rows = grown;
+        }
+        struct hfi_node_row *row = &op->rows[op->count++];
+        *row = (struct hfi_node_row){.node = sqlite3_column_int64(statement, 0), .beat = sqlite3_column_int64(statement, 1)};
+        row->dead_on_host = died_here(store, row->node);
+        hfi_text_copy(row->name, sizeof row->name, hfi_column_text(statement, 2));
+    }
+    hfi_sql_done(statement);
+    return store->fault;
+}
+
+/* After the transaction: files of nodes that are gone go, those of a join that was rolled back too. */
+void hfi_sqlite_locks_settle(struct hfi_sqlite *store, bool committed) {
+    char path[LOCK_PATH_MAX];
+    struct hfi_node_lock **at = &store->locks;
+    while (*at) {
+        struct hfi_node_lock *lock = *at;
+        bool over = committed ? lock->leaving : lock->joining || lock->file < 0;
+        if (!over) {
+            lock->joining = lock->leaving = false;
+            at = &lock->next;
+            continue;
+        }
+        if (committed || lock->joining)
+            unlink(lock_path(store, lock->node, path));
+        if (lock->file >= 0)
+            close(lock->file);
+        *at = lock->next;
+        hfi_free(lock);
+    }
+}
+
+/* At the end the locks are let go, as if the process had died: rows that are left say so. */
+void hfi_sqlite_locks_free(struct hfi_sqlite *store) {
+    while (store->locks) {
+        struct hfi_node_lock *lock = store->locks;
+        store->locks = lock->next;
+        if (lock->file >= 0)
+            close(lock->file);
+        hfi_free(lock);
+    }
+}

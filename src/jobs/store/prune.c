@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Retention: rows whose time is over, in small chunks. Jobs are found by walking the table by id, a bounded stretch per
+ * call, so that no index has to be kept for it. Must never remove an open dead letter or an unsent alert. Writer thread.
+ */
+#include "base/alloc.h"
+#include "jobs/store/internal.h"
+
+#define LOOKED_AT 20000 /* rows of one call */
+
+static int64_t before_of(const struct hfi_op_prune *op, int state) {
+    switch (state) {
+    case HF_JOB_SUCCEEDED:
+        return op->succeeded_before;
+    case HF_JOB_CANCELLED:
+        return op->cancelled_before;
+    case HF_JOB_DEAD:
+        return op->dead_before;
+    case HF_JOB_QUARANTINED:
+        return op->quarantined_before;
+    default:
+        return 0;
+    }
+}
+
+struct doomed {
+    int64_t id;
+    int state;
+};
+
+/* Walks on from where the last call ended; at most once around. */
+static size_t find_jobs(struct hfi_sqlite *store, const struct hfi_op_prune *op, struct doomed *doomed, size_t room) {
+    size_t found = 0;
+    int64_t looked = 0;
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_PRUNE_LOOK);
+    if (!statement)
+        return 0;
+    sqlite3_bind_int64(statement, 1, store->prune_cursor);
+    sqlite3_bind_int64(statement, 2, LOOKED_AT);
+    while (found < room && hfi_sql_row(store, statement)) {
+        int state = sqlite3_column_int(statement, 1);
+        looked++;
+        store->prune_cursor = sqlite3_column_int64(statement, 0);
+        if (sqlite3_column_int64(statement, 2) < before_of(op, state))
+            doomed[found++] = (struct doomed){store->prune_cursor, state};
+    }
+    hfi_sql_done(statement);
+    if (found < room && looked < LOOKED_AT)
+        store->prune_cursor = 0;
+    return found;
+}
+
+static int remove_job(struct hfi_sqlite *store, const struct doomed *doomed) {
+    static const enum hfi_sql steps[] = {HFI_SQL_PRUNE_SPEC, HFI_SQL_PRUNE_HISTORY, HFI_SQL_PRUNE_ERRORS,
+                                         HFI_SQL_PRUNE_DEPS, HFI_SQL_PRUNE_JOB};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        sqlite3_stmt *statement = hfi_sql(store, steps[i]);
+        if (!statement)
+            return store->fault;
+        sqlite3_bind_int64(statement, 1, doomed->id);
+        if (hfi_sql_run(store, statement) != 0)
+            return store->fault;
+    }
+    hfi_sqlite_count(store, doomed->state, -1);
+    return 0;
+}
+
+static int prune_jobs(struct hfi_sqlite *store, struct hfi_op_prune *op) {
+    if (op->succeeded_before == 0 && op->cancelled_before == 0 && op->dead_before == 0 && op->quarantined_before == 0)
+        return 0;
+    struct doomed *doomed = hfi_alloc_array(op->limit, sizeof *doomed);
+    if (!doomed)
+        return hfi_sqlite_no_memory(store);
+    bool from_middle = store->prune_cursor != 0;
+    size_t found = find_jobs(store, op, doomed, op->limit);
+    if (found < op->limit && from_middle && store->prune_cursor == 0) /* the end came first: from the start again */
+        found += find_jobs(store, op, doomed + found, op->limit - found);
+    for (size_t i = 0; i < found && store->fault == 0; i++)
+        remove_job(store, &doomed[i]);
+    op->pruned += (uint32_t)found;
+    hfi_free(doomed);
+    return store->fault;
+}
+
+/* Rows of other tables; `before` 0 keeps them. */
+static int prune_others(struct hfi_sqlite *store, struct hfi_op_prune *op, enum hfi_sql which, int64_t before) {
+    if (before == 0 || op->pruned >= op->limit)
+        return 0;
+    sqlite3_stmt *statement = hfi_sql(store, which);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, before);
+    sqlite3_bind_int64(statement, 2, op->limit - op->pruned);
+    if (hfi_sql_run(store, statement) != 0)
+        return store->fault;
+    op->pruned += (uint32_t)sqlite3_changes(store->db);
+    return 0;
+}
+
+static int prune_alerts(struct hfi_sqlite *store, const struct hfi_op_prune *op) {
+    sqlite3_stmt *statement = op->dead_letters_before != 0 ? hfi_sql(store, HFI_SQL_PRUNE_ALERTS) : NULL;
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, op->limit);
+    return hfi_sql_run(store, statement);
+}
+
+int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op) {
+    op->pruned = 0;
+    if (op->limit == 0)
+        return 0;
+    if (prune_jobs(store, op) == 0 && prune_others(store, op, HFI_SQL_PRUNE_DEAD, op->dead_letters_before) == 0 &&
+        prune_others(store, op, HFI_SQL_PRUNE_INBOX, op->inbox_before) == 0)
+        prune_alerts(store, op);
+    return store->fault;
+}

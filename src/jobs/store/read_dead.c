@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads of dead letters: pages, newest first, and one with payload and detail. As read.c does it. Any thread but loop
+ * and writer.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "jobs/store/internal.h"
+#include "jobs/views.h"
+
+/* Lists carry no payload and no detail: only the lengths are read. */
+#define COLUMNS                                                                                                        \
+    "id, job_id, status, death_class, death_no, executions, failures, executions_allowed, quarantined, source, "       \
+    "source_message_id, type, queue, downstream, content_type, error_type, error_message, rule, correlation_id, node, " \
+    "fingerprint, cause, job_created_at_us, dead_at_us, settled_at_us, settled_by, settled_reason, new_job_id, "       \
+    "new_job_outcome, ifnull(length(payload), 0)"
+#define FIRST_WHOLE 30 /* detail, payload */
+
+static void fill(sqlite3_stmt *statement, struct hf_dead_view *view, bool whole) {
+    *view = (struct hf_dead_view){
+        .id = sqlite3_column_int64(statement, 0),
+        .job_id = sqlite3_column_int64(statement, 1),
+        .status = sqlite3_column_int(statement, 2),
+        .death_class = sqlite3_column_int(statement, 3),
+        .death_no = (uint32_t)sqlite3_column_int64(statement, 4),
+        .executions = (uint32_t)sqlite3_column_int64(statement, 5),
+        .failures = (uint32_t)sqlite3_column_int64(statement, 6),
+        .max_executions = (uint32_t)sqlite3_column_int64(statement, 7),
+        .quarantined = sqlite3_column_int(statement, 8) != 0,
+        .source = hfi_column_text(statement, 9),
+        .source_message_id = hfi_column_text(statement, 10),
+        .type = hfi_column_text(statement, 11),
+        .queue = hfi_column_text(statement, 12),
+        .downstream = hfi_column_text(statement, 13),
+        .content_type = hfi_column_text(statement, 14),
+        .error_type = hfi_column_text(statement, 15),
+        .error_message = hfi_column_text(statement, 16),
+        .rule = hfi_column_text(statement, 17),
+        .correlation_id = hfi_column_text(statement, 18),
+        .node = hfi_column_text(statement, 19),
+        .fingerprint = hfi_column_text(statement, 20),
+        .cause = hfi_column_text(statement, 21),
+        .job_created_at_us = sqlite3_column_int64(statement, 22),
+        .dead_at_us = sqlite3_column_int64(statement, 23),
+        .settled_at_us = sqlite3_column_int64(statement, 24),
+        .settled_by = hfi_column_text(statement, 25),
+        .settled_reason = hfi_column_text(statement, 26),
+        .new_job_id = sqlite3_column_int64(statement, 27),
+        .new_job_outcome = hfi_column_text(statement, 28),
+        .payload_length = (size_t)sqlite3_column_int64(statement, 29),
+        .detail = whole ? hfi_column_text(statement, FIRST_WHOLE) : "",
+        .payload = whole ? sqlite3_column_blob(statement, FIRST_WHOLE + 1) : NULL,
+    };
+}
+
+static void list_sql(char *sql, size_t room, const struct hf_dead_filter *filter) {
+    snprintf(sql, room,
+             "SELECT " COLUMNS " FROM dead_letters WHERE id < ?1%s%s%s%s%s%s%s ORDER BY id DESC LIMIT ?2",
+             filter->status >= 0 ? " AND status = ?3" : "", filter->death_class >= 0 ? " AND death_class = ?4" : "",
+             filter->type ? " AND type = ?5" : "", filter->queue ? " AND queue = ?6" : "",
+             filter->error_type ? " AND (error_type = ?7 OR substr(error_type, 1, length(?7) + 1) = ?7 || '.')" : "",
+             filter->fingerprint ? " AND fingerprint = ?8" : "", filter->since_us > 0 ? " AND dead_at_us >= ?9" : "");
+}
+
+static void bind_given(sqlite3_stmt *statement, int at, const char *text) {
+    if (text)
+        sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
+}
+
+static void bind_filter(sqlite3_stmt *statement, const struct hf_dead_filter *filter, uint32_t limit) {
+    sqlite3_bind_int64(statement, 1, filter->after_id > 0 ? filter->after_id : INT64_MAX);
+    sqlite3_bind_int64(statement, 2, (int64_t)limit + 1);
+    if (filter->status >= 0)
+        sqlite3_bind_int(statement, 3, filter->status);
+    if (filter->death_class >= 0)
+        sqlite3_bind_int(statement, 4, filter->death_class);
+    bind_given(statement, 5, filter->type);
+    bind_given(statement, 6, filter->queue);
+    bind_given(statement, 7, filter->error_type);
+    bind_given(statement, 8, filter->fingerprint);
+    if (filter->since_us > 0)
+        sqlite3_bind_int64(statement, 9, filter->since_us);
+}
+
+static int gather(sqlite3_stmt *statement, uint32_t limit, struct hf_dead_list *list) {
+    struct hf_dead_view view;
+    uint32_t count = 0;
+    int64_t last = 0;
+    int native;
+    while ((native = sqlite3_step(statement)) == SQLITE_ROW) {
+        if (count++ == limit) {
+            hfi_dead_list_set_next(list, last);
+            return SQLITE_OK;
+        }
+        fill(statement, &view, false);
+        last = view.id;
+        if (hfi_dead_list_add(list, &view) != 0)
+            return SQLITE_NOMEM;
+    }
+    return native;
+}
+
+int hfi_sqlite_list_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list,
+                         struct hf_error *error) {
+    struct hfi_sqlite *store = hfi_sqlite_of(self);
+    char sql[1400];
+    sqlite3_stmt *statement = NULL;
+    uint32_t limit = hfi_page_limit(filter->limit);
+    struct hf_dead_list *made;
+    *list = NULL;
+    if (hfi_dead_list_new(&made) != 0)
+        return hfi_fail(error, HF_ENOMEM, "dead letters", NULL, "out of memory");
+    list_sql(sql, sizeof sql, filter);
+    int code = hfi_sqlite_read_begin(store, error);
+    if (code == 0) {
+        int native = sqlite3_prepare_v2(store->reader, sql, -1, &statement, NULL);
+        if (native == SQLITE_OK) {
+            bind_filter(statement, filter, limit);
+            native = gather(statement, limit, made);
+        }
+        sqlite3_finalize(statement);
+        code = hfi_sqlite_read_end(store, native, "dead letters", error);
+    }
+    if (code == 0)
+        *list = made;
+    else
+        hf_dead_list_free(made);
+    return code;
+}
+
+/* `*dead` NULL: no such id. SQLite's code. */
+static int get(sqlite3 *db, int64_t id, struct hf_dead **dead) {
+    sqlite3_stmt *statement;
+    struct hf_dead_view view;
+    int native = sqlite3_prepare_v2(db, "SELECT " COLUMNS ", detail, payload FROM dead_letters WHERE id = ?1", -1, &statement,
+                                    NULL);
+    if (native != SQLITE_OK)
+        return native;
+    sqlite3_bind_int64(statement, 1, id);
+    native = sqlite3_step(statement);
+    if (native == SQLITE_ROW) {
+        fill(statement, &view, true);
+        if (hfi_dead_new(&view, dead) != 0)
+            native = SQLITE_NOMEM;
+    }
+    sqlite3_finalize(statement);
+    return native;
+}
+
+int hfi_sqlite_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error) {
+    struct hfi_sqlite *store = hfi_sqlite_of(self);
+    struct hf_dead *made = NULL;
+    *dead = NULL;
+    int code = hfi_sqlite_read_begin(store, error);
+    if (code == 0)
+        code = hfi_sqlite_read_end(store, get(store->reader, id, &made), "dead letter", error);
+    if (code == 0 && !made)
+        return hfi_fail(error, HF_ENOENT, "dead letter", NULL, "%lld does not exist", (long long)id);
+    if (code == 0)
+        *dead = made;
+    else
+        hf_dead_free(made);
+    return code;
+}

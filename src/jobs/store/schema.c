@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of the SQLite store. A step that was released is never edited: a change is a new step. Times are int64 µs
+ * UTC; 0 or NULL = none. State names live in code only.
+ */
+#include "jobs/store/schema.h"
+
+#include <stddef.h>
+
+/*
+ * `jobs` holds what changes, narrow, because a claim and an outcome each rewrite the row; what never changes (payload,
+ * keys, context) is in `job_specs`, with a row only when there is something to say. Short payloads stay in `jobs`.
+ * Job ids come from meta.next_job, never reused (I88): one write per transaction, where AUTOINCREMENT is one per row.
+ */
+static const char version_1_jobs[] =
+    "CREATE TABLE meta(key TEXT NOT NULL PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE counts(state INTEGER PRIMARY KEY, jobs INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE policies("
+    " id INTEGER PRIMARY KEY, max_executions INTEGER NOT NULL, jitter_permille INTEGER NOT NULL, waits_ms TEXT NOT NULL,"
+    " UNIQUE(max_executions, jitter_permille, waits_ms)) STRICT;"
+    "CREATE TABLE lanes("
+    " id INTEGER PRIMARY KEY, queue TEXT NOT NULL, type TEXT NOT NULL, downstream TEXT NOT NULL,"
+    " breaker_key TEXT NOT NULL, limit_key TEXT NOT NULL, next_due_us INTEGER NOT NULL,"
+    " UNIQUE(queue, type, downstream, breaker_key, limit_key)) STRICT;"
+    "CREATE INDEX lanes_due ON lanes(next_due_us);"
+    "CREATE TABLE jobs("
+    " id INTEGER PRIMARY KEY,"
+    " state INTEGER NOT NULL CHECK (state BETWEEN 0 AND 31),"
+    " priority INTEGER NOT NULL, lane INTEGER NOT NULL, run_at_us INTEGER NOT NULL, epoch INTEGER NOT NULL,"
+    " owner INTEGER, executions INTEGER NOT NULL, failures INTEGER NOT NULL, started_at_us INTEGER,"
+    " finished_at_us INTEGER, snoozes INTEGER, crashes INTEGER, give_backs INTEGER, deaths INTEGER,"
+    " created_at_us INTEGER NOT NULL, expires_at_us INTEGER, max_executions INTEGER, execution_timeout_ms INTEGER,"
+    " policy_id INTEGER, not_repeatable INTEGER, root_id INTEGER, parent_id INTEGER, cancel_requested_at_us INTEGER, crash_window_us INTEGER,"
+    " waiting_since_us INTEGER, progress INTEGER, unique_states INTEGER, unique_scope TEXT, reason TEXT, error_class TEXT, error_type TEXT,"
+    " error_message TEXT, cancel_by TEXT, cancel_reason TEXT, has_spec INTEGER NOT NULL, payload BLOB, checkpoint BLOB,"
+    " progress_text TEXT, result BLOB) STRICT;"
+    "CREATE INDEX jobs_due ON jobs(lane, priority DESC, run_at_us) WHERE state = 0;"
+    "CREATE INDEX jobs_running ON jobs(owner) WHERE state = 2;"
+   "CREATE UNIQUE INDEX jobs_unique ON jobs(unique_scope) WHERE unique_scope IS NOT NULL AND (unique_states >> state) & 1;"
+    "CREATE INDEX jobs_expires ON jobs(expires_at_us) WHERE state = 0 AND expires_at_us > 0;"
+    "CREATE INDEX jobs_odd ON jobs(state) WHERE state = 1 OR state > 3;"
+    "CREATE TABLE job_specs("
+    " id INTEGER PRIMARY KEY, idempotency_key TEXT, source TEXT, source_message_id TEXT, correlation_id TEXT,"
+    " trace_context TEXT, tags TEXT, content_type TEXT, payload BLOB) STRICT;"
+    "CREATE TABLE deps(parent INTEGER NOT NULL, child INTEGER NOT NULL, on_end INTEGER NOT NULL,"
+    " PRIMARY KEY(parent, child)) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX deps_child ON deps(child);"
+    /* One row per ownership of a job that ended; epoch orders them whatever the clocks did. Error text apart. */
+    "CREATE TABLE history("
+    " job_id INTEGER NOT NULL, epoch INTEGER NOT NULL, ended_at_us INTEGER NOT NULL, event INTEGER NOT NULL,"
+    " execution INTEGER NOT NULL, started_at_us INTEGER, next_run_at_us INTEGER, node INTEGER, attempts INTEGER,"
+    " retries INTEGER, resolve_us INTEGER, connect_us INTEGER, tls_us INTEGER, first_byte_us INTEGER, total_us INTEGER,"
+    " breaker INTEGER, PRIMARY KEY(job_id, epoch, ended_at_us, event)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE history_errors("
+    " job_id INTEGER NOT NULL, epoch INTEGER NOT NULL, ended_at_us INTEGER NOT NULL, event INTEGER NOT NULL,"
+    " error_class TEXT, error_type TEXT, rule TEXT, message TEXT,"
+    " PRIMARY KEY(job_id, epoch, ended_at_us, event)) STRICT, WITHOUT ROWID;";
+
+static const char version_1_rest[] =
+    "CREATE TABLE dead_letters("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, job_id INTEGER, death_no INTEGER NOT NULL DEFAULT 1,"
+    " status INTEGER NOT NULL DEFAULT 0, death_class INTEGER NOT NULL DEFAULT 0, quarantined INTEGER NOT NULL DEFAULT 0,"
+    " source TEXT, source_message_id TEXT, type TEXT NOT NULL, queue TEXT, downstream TEXT, breaker_key TEXT,"
+    " limit_key TEXT, priority INTEGER NOT NULL DEFAULT 0, content_type TEXT, policy_id INTEGER, max_executions INTEGER,"
+    " execution_timeout_ms INTEGER, executions INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0,"
+    " executions_allowed INTEGER, root_id INTEGER, idempotency_key TEXT, unique_key TEXT, correlation_id TEXT,"
+    " trace_context TEXT, tags TEXT, error_class TEXT, error_type TEXT, error_message TEXT, detail TEXT, rule TEXT,"
+    " cause TEXT, node TEXT, fingerprint TEXT, job_created_at_us INTEGER, dead_at_us INTEGER NOT NULL, payload BLOB,"
+    " settled_at_us INTEGER, settled_by TEXT, settled_reason TEXT, new_job_id INTEGER, new_job_outcome TEXT) STRICT;"
+    "CREATE UNIQUE INDEX dead_once ON dead_letters(job_id, death_no) WHERE job_id IS NOT NULL;"
+    "CREATE UNIQUE INDEX dead_message ON dead_letters(source, source_message_id) WHERE job_id IS NULL;"
+    "CREATE INDEX dead_status ON dead_letters(status);"
+    "CREATE INDEX dead_fingerprint ON dead_letters(fingerprint) WHERE status = 0;"
+    "CREATE INDEX dead_successor ON dead_letters(new_job_id) WHERE new_job_id IS NOT NULL;"
+    "CREATE TABLE alerts("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, dead_id INTEGER NOT NULL, sink TEXT NOT NULL,"
+    " state INTEGER NOT NULL DEFAULT 0," /* 0 to be sent, 1 sent, 2 undelivered */
+    " next_at_us INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, owner INTEGER, epoch INTEGER NOT NULL DEFAULT 0,"
+    " ended_at_us INTEGER, error_type TEXT, UNIQUE(dead_id, sink)) STRICT;"
+    "CREATE INDEX alerts_due ON alerts(sink, next_at_us) WHERE state = 0;"
+    /* Rows stay after the node is gone, for the names in histories. */
+    "CREATE TABLE nodes("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, host TEXT NOT NULL, boot TEXT NOT NULL,"
+    " pid INTEGER NOT NULL, beat INTEGER NOT NULL, joined_at_us INTEGER NOT NULL, seen_at_us INTEGER NOT NULL,"
+    " gone INTEGER NOT NULL DEFAULT 0) STRICT;"
+    "CREATE INDEX nodes_live ON nodes(id) WHERE gone = 0;"
+    "CREATE TABLE node_types(node INTEGER NOT NULL, type TEXT NOT NULL, PRIMARY KEY(node, type)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE downstreams("
+    " key TEXT NOT NULL PRIMARY KEY, forced INTEGER NOT NULL, forced_until_us INTEGER NOT NULL, phase INTEGER NOT NULL,"
+    " open_until_us INTEGER NOT NULL, gate_until_us INTEGER NOT NULL, unhealthy_since_us INTEGER NOT NULL,"
+    " trips INTEGER NOT NULL, version INTEGER NOT NULL, reason TEXT) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE queues("
+    " name TEXT NOT NULL PRIMARY KEY, paused INTEGER NOT NULL, until_us INTEGER NOT NULL, actor TEXT, at_us INTEGER)"
+    " STRICT, WITHOUT ROWID;"
+    "CREATE TABLE inbox("
+    " source TEXT NOT NULL, message_id TEXT NOT NULL, job_id INTEGER NOT NULL, at_us INTEGER NOT NULL,"
+    " PRIMARY KEY(source, message_id)) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX inbox_at ON inbox(at_us);"
+    "CREATE TABLE audit("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, at_us INTEGER NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL,"
+    " subject TEXT NOT NULL, subject_id INTEGER, reason TEXT, detail TEXT) STRICT;"
+    "CREATE INDEX audit_subject ON audit(subject, subject_id);"
+    "INSERT INTO meta VALUES ('schema', 1), ('min_reader', 1), ('min_writer', 1), ('next_job', 1), ('control', 0);";
+
+static const char *const steps[][2] = {{version_1_jobs, version_1_rest}};
+
+const char *hfi_schema_step(int to, int part) {
+    if (to < 1 || to > HFI_SCHEMA || part < 0 || part > 1)
+        return NULL;
+    return steps[to - 1][part];
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_STORE_SQL_H
+#define HFI_JOBS_STORE_SQL_H
+
+/*
+ * Every statement the writer prepares, once. Literals where a partial index needs them (`state = 0`). X(NAME, sql)
+ */
+#define HFI_JOB_COLUMNS                                                                                                \
+    "j.id, j.state, j.priority, j.lane, j.run_at_us, j.epoch, j.owner, j.executions, j.failures, j.started_at_us, "    \
+    "j.finished_at_us, j.snoozes, j.crashes, j.give_backs, j.deaths, j.created_at_us, j.expires_at_us, "               \
+    "j.max_executions, j.execution_timeout_ms, j.policy_id, j.root_id, j.parent_id, j.cancel_requested_at_us, "        \
+    "j.crash_window_us, j.waiting_since_us, j.progress, j.unique_scope, j.reason, j.error_class, j.error_type, "       \
+    "j.error_message, j.cancel_by, j.cancel_reason, j.payload, j.result, j.has_spec, p.idempotency_key, p.source, "    \
+    "p.source_message_id, p.correlation_id, p.trace_context, p.tags, p.content_type, p.payload, j.not_repeatable"
+#define HFI_JOB_COLUMN_COUNT 45
+#define HFI_JOB_FROM " FROM jobs j LEFT JOIN job_specs p ON p.id = iif(j.has_spec, j.id, NULL) "
+
+/* What every claim and every plain outcome changes; the rest of the row seldom changes. */
+#define HFI_JOB_HOT                                                                                                    \
+    "state = ?5, run_at_us = ?6, epoch = ?7, owner = ?8, executions = ?9, failures = ?10, started_at_us = ?11, "       \
+    "finished_at_us = ?12, policy_id = ?13, not_repeatable = ?30"
+#define HFI_JOB_COLD                                                                                                   \
+    ", snoozes = ?14, crashes = ?15, give_backs = ?16, deaths = ?17, expires_at_us = ?18, "                            \
+    "cancel_requested_at_us = ?19, crash_window_us = ?20, waiting_since_us = ?21, progress = ?22, reason = ?23, "      \
+    "error_class = ?24, error_type = ?25, error_message = ?26, cancel_by = ?27, cancel_reason = ?28, result = ?29"
+#define HFI_JOB_FENCE " WHERE id = ?1 AND epoch = ?2 AND state = ?3 AND ifnull(cancel_requested_at_us, 0) = ?4"
+
+#define HFI_SQL_MAP(X)                                                                                                 \
+    X(BEGIN, "BEGIN IMMEDIATE")                                                                                        \
+    X(COMMIT, "COMMIT")                                                                                                \
+    X(META_GET, "SELECT value FROM meta WHERE key = ?1")                                                               \
+    X(META_SET, "UPDATE meta SET value = ?2 WHERE key = ?1")                                                           \
+    X(META_BUMP, "UPDATE meta SET value = value + 1 WHERE key = ?1")                                                   \
+    X(COUNT_ADD, "INSERT INTO counts VALUES (?1, ?2) ON CONFLICT (state) DO UPDATE SET jobs = jobs + excluded.jobs")   \
+    X(POLICY_FIND, "SELECT id FROM policies WHERE max_executions = ?1 AND jitter_permille = ?2 AND waits_ms = ?3")     \
+    X(POLICY_ADD, "INSERT INTO policies(max_executions, jitter_permille, waits_ms) VALUES (?1, ?2, ?3)")               \
+    X(POLICY_GET, "SELECT max_executions, jitter_permille, waits_ms FROM policies WHERE id = ?1")                      \
+    X(LANE_FIND, "SELECT id FROM lanes WHERE queue = ?1 AND type = ?2 AND downstream = ?3 AND breaker_key = ?4 "       \
+                 "AND limit_key = ?5")                                                                                 \
+    X(LANE_ADD, "INSERT INTO lanes(queue, type, downstream, breaker_key, limit_key, next_due_us) "                     \
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                                                     \
+    X(LANE_GET, "SELECT queue, type, downstream, breaker_key, limit_key FROM lanes WHERE id = ?1")                     \
+    X(LANE_LOWER, "UPDATE lanes SET next_due_us = ?2 WHERE id = ?1 AND next_due_us > ?2")                              \
+    X(LANE_SET, "UPDATE lanes SET next_due_us = ?2 WHERE id = ?1 AND next_due_us <> ?2")                               \
+    X(LANES_LIST,                                                                                                      \
+      "SELECT l.id, l.next_due_us, q.paused AND (q.until_us = 0 OR q.until_us > ?2), l.queue, l.type, l.breaker_key, " \
+      "l.limit_key FROM lanes l LEFT JOIN queues q ON q.name = l.queue WHERE l.id > ?1 "                               \
+      "UNION ALL SELECT l.id, l.next_due_us, q.paused AND (q.until_us = 0 OR q.until_us > ?2), '', '', '', '' "        \
+      "FROM lanes l LEFT JOIN queues q ON q.name = l.queue WHERE l.next_due_us <= ?2 AND l.id <= ?1")                  \
+    X(LANE_KEPT, "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE state = 0 AND lane = ?1 "                             \
+                 "AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND run_at_us <= ?2 LIMIT ?3)")                       \
+    X(LANES_NEXT, "SELECT next_due_us FROM lanes WHERE next_due_us > ?1 ORDER BY next_due_us LIMIT 1")                 \
+    X(JOB_ADD, "INSERT INTO jobs(id, state, priority, lane, run_at_us, epoch, executions, failures, created_at_us, "   \
+               "expires_at_us, max_executions, execution_timeout_ms, policy_id, root_id, parent_id, unique_states, "   \
+               "unique_scope, reason, has_spec, payload) "                                                             \
+               "VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, 0, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")         \
+    X(SPEC_ADD, "INSERT INTO job_specs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")                                   \
+    X(SPEC_KEY, "INSERT INTO job_specs(id, idempotency_key) VALUES (?1, ?2) "                                          \
+                "ON CONFLICT (id) DO UPDATE SET idempotency_key = excluded.idempotency_key")                           \
+    X(JOB_HAS_SPEC, "UPDATE jobs SET has_spec = 1 WHERE id = ?1")                                                      \
+    X(JOB_NO_CHECKPOINT, "UPDATE jobs SET checkpoint = NULL, progress_text = NULL WHERE id = ?1")                      \
+    X(JOB_UNIQUE, "SELECT id FROM jobs WHERE unique_scope IS NOT NULL AND (unique_states >> state) & 1 "               \
+                  "AND unique_scope = ?1")                                                                             \
+    X(JOB_EXISTS, "SELECT 1 FROM jobs WHERE id = ?1")                                                                  \
+    X(INBOX_FIND, "SELECT job_id FROM inbox WHERE source = ?1 AND message_id = ?2")                                    \
+    X(INBOX_ADD, "INSERT INTO inbox VALUES (?1, ?2, ?3, ?4)")                                                          \
+    X(CLAIM_TOP, "SELECT priority FROM jobs WHERE state = 0 AND lane = ?1 AND priority < ?2 "                          \
+                 "ORDER BY priority DESC LIMIT 1")                                                                     \
+    X(CLAIM_DUE, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.lane = ?1 AND j.priority = ?2 "       \
+                 "AND j.run_at_us <= ?3 AND ifnull(j.expires_at_us, ?3 + 1) > ?3 ORDER BY j.run_at_us, j.id LIMIT ?4") \
+    X(CLAIM_NEXT, "SELECT run_at_us FROM jobs WHERE state = 0 AND lane = ?1 AND priority = ?2 "                        \
+                  "ORDER BY run_at_us LIMIT 1")                                                                        \
+    X(LANE_DUE, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.lane = ?1 AND j.run_at_us <= ?2 "      \
+                "ORDER BY j.priority DESC, j.run_at_us, j.id LIMIT ?3")                                                \
+    X(JOB_LOAD, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.id = ?1")                                              \
+    X(JOB_HOT, "UPDATE jobs SET " HFI_JOB_HOT HFI_JOB_FENCE)                                                           \
+    X(JOB_ALL, "UPDATE jobs SET " HFI_JOB_HOT HFI_JOB_COLD HFI_JOB_FENCE)                                              \
+    X(JOB_ASK_CANCEL, "UPDATE jobs SET cancel_requested_at_us = ?2, cancel_by = ?3, cancel_reason = ?4 "               \
+                      "WHERE id = ?1 AND state = 2")                                                                   \
+    X(HISTORY_ADD, "INSERT OR REPLACE INTO history(job_id, epoch, ended_at_us, event, execution, started_at_us, "      \
+                   "next_run_at_us, node, attempts, retries, resolve_us, connect_us, tls_us, first_byte_us, "          \
+                   "total_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)")              \
+    X(HISTORY_ERROR_ADD, "INSERT OR REPLACE INTO history_errors VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")              \
+    X(RUNNING_OF, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 2 AND j.owner = ?1 AND j.id > ?2 "           \
+                  "ORDER BY j.id LIMIT ?3")                                                                            \
+    X(CANCELLED_OF, "SELECT id FROM jobs WHERE state = 2 AND owner = ?1 AND cancel_requested_at_us > 0")               \
+    X(EXPIRED, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.expires_at_us > 0 "                     \
+               "AND j.expires_at_us <= ?1 ORDER BY j.expires_at_us LIMIT ?2")                                          \
+    X(DEAD_ADD, "INSERT INTO dead_letters(job_id, death_no, death_class, quarantined, source, source_message_id, "     \
+                "type, queue, downstream, breaker_key, limit_key, priority, content_type, policy_id, max_executions, " \
+                "execution_timeout_ms, executions, failures, executions_allowed, root_id, idempotency_key, "           \
+                "unique_key, correlation_id, trace_context, tags, error_class, error_type, error_message, detail, "    \
+                "rule, cause, node, fingerprint, job_created_at_us, dead_at_us, payload) VALUES (?1, ?2, ?3, ?4, ?5, " \
+                "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, "     \
+                "?26, ?27, ?28, ?29, ?30, ?31, (SELECT name FROM nodes WHERE id = ?32), ?33, ?34, ?35, ?36)")          \
+    X(DEAD_OF_JOB, "SELECT id, status, new_job_id FROM dead_letters WHERE job_id = ?1 AND death_no = ?2")              \
+    X(DEAD_LOAD, "SELECT status, new_job_id, job_id, type, queue, downstream, breaker_key, limit_key, priority, "      \
+                 "content_type, policy_id, max_executions, execution_timeout_ms, root_id, idempotency_key, "           \
+                 "unique_key, correlation_id, trace_context, tags, payload, source, source_message_id "                \
+                 "FROM dead_letters WHERE id = ?1")                                                                    \
+    X(DEAD_SETTLE, "UPDATE dead_letters SET status = ?2, settled_at_us = ?3, settled_by = ?4, settled_reason = ?5, "   \
+                   "new_job_id = ?6 WHERE id = ?1 AND status = 0")                                                     \
+    X(DEAD_SUCCESSOR, "UPDATE dead_letters SET new_job_outcome = ?2 WHERE new_job_id = ?1 "                             \
+                      "AND new_job_outcome IS NULL")  \
+    X(AUDIT_ADD, "INSERT INTO audit(at_us, actor, action, subject, subject_id, reason, detail) "                       \
+                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                                                \
+    X(ALERT_ADD, "INSERT OR IGNORE INTO alerts(dead_id, sink, next_at_us) VALUES (?1, ?2, ?3)")                        \
+    X(ALERTS_DUE, "SELECT a.id, a.dead_id, d.job_id, a.epoch, d.dead_at_us, a.tries, d.death_class, d.executions, "    \
+                  "d.death_no, d.quarantined, a.sink, d.type, d.queue, d.downstream, d.error_type, d.correlation_id "  \
+                  "FROM alerts a JOIN dead_letters d ON d.id = a.dead_id WHERE a.state = 0 AND a.sink = ?1 "           \
+                  "AND a.next_at_us <= ?2 ORDER BY a.next_at_us, a.id LIMIT ?3")                                       \
+    X(ALERT_TAKE, "UPDATE alerts SET owner = ?2, epoch = epoch + 1, tries = tries + 1, next_at_us = ?3 WHERE id = ?1") \
+    X(ALERTS_NEXT, "SELECT next_at_us FROM alerts WHERE state = 0 AND sink = ?1 ORDER BY next_at_us LIMIT 1")          \
+    X(ALERTS_UNSENT, "SELECT count(*) FROM alerts WHERE state = 0 AND sink = ?1")                                      \
+    X(ALERT_END, "UPDATE alerts SET state = ?3, next_at_us = ?4, ended_at_us = ?5, error_type = ?6, owner = NULL "     \
+                 "WHERE id = ?1 AND epoch = ?2 AND state = 0")                                                         \
+    X(NODE_ADD, "INSERT INTO nodes(name, host, boot, pid, beat, joined_at_us, seen_at_us) "                            \
+                "VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5)")                                                                  \
+    X(NODE_TYPE_ADD, "INSERT OR IGNORE INTO node_types VALUES (?1, ?2)")                                               \
+    X(NODE_BEAT, "UPDATE nodes SET beat = ?2, seen_at_us = ?3 WHERE id = ?1 AND gone = 0")                             \
+    X(NODE_GONE, "UPDATE nodes SET gone = 1 WHERE id = ?1 AND gone = 0")                                               \
+    X(NODE_TYPES_GONE, "DELETE FROM node_types WHERE node = ?1")                                                       \
+    X(NODE_OWNS, "SELECT 1 FROM jobs WHERE state = 2 AND owner = ?1 LIMIT 1")                                          \
+    X(NODES_LIVE, "SELECT id, beat, name FROM nodes WHERE gone = 0 AND id <> ?1 ORDER BY id")                          \
+    X(QUEUE_SET, "INSERT INTO queues VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET "                    \
+                 "paused = excluded.paused, until_us = excluded.until_us, actor = excluded.actor, "                    \
+                 "at_us = excluded.at_us")                                                                             \
+    X(QUEUE_GET, "SELECT paused AND (until_us = 0 OR until_us > ?2) FROM queues WHERE name = ?1")                      \
+    X(DOWNSTREAM_GET, "SELECT forced, forced_until_us, phase, open_until_us, gate_until_us, unhealthy_since_us, "      \
+                      "trips, version, reason FROM downstreams WHERE key = ?1")                                        \
+    X(DOWNSTREAM_SET, "INSERT OR REPLACE INTO downstreams VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")           \
+    X(PRUNE_LOOK, "SELECT id, state, finished_at_us FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2")                     \
+    X(PRUNE_JOB, "DELETE FROM jobs WHERE id = ?1")                                                                     \
+    X(PRUNE_SPEC, "DELETE FROM job_specs WHERE id = ?1")                                                               \
+    X(PRUNE_HISTORY, "DELETE FROM history WHERE job_id = ?1")                                                          \
+    X(PRUNE_ERRORS, "DELETE FROM history_errors WHERE job_id = ?1")                                                    \
+    X(PRUNE_DEPS, "DELETE FROM deps WHERE parent = ?1")                                                                \
+    X(PRUNE_DEAD, "DELETE FROM dead_letters WHERE id IN (SELECT d.id FROM dead_letters d WHERE d.status > 0 "          \
+                  "AND d.settled_at_us < ?1 AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.dead_id = d.id "            \
+                  "AND a.state = 0) LIMIT ?2)")                                                                        \
+    X(PRUNE_ALERTS, "DELETE FROM alerts WHERE id IN (SELECT a.id FROM alerts a WHERE a.state > 0 "                     \
+                    "AND NOT EXISTS (SELECT 1 FROM dead_letters d WHERE d.id = a.dead_id) LIMIT ?1)")                  \
+    X(PRUNE_INBOX, "DELETE FROM inbox WHERE (source, message_id) IN (SELECT source, message_id FROM inbox "            \
+                   "WHERE at_us < ?1 LIMIT ?2)")
+
+enum hfi_sql {
+#define HFI_SQL_MEMBER(name, text) HFI_SQL_##name,
+    HFI_SQL_MAP(HFI_SQL_MEMBER)
+#undef HFI_SQL_MEMBER
+        HFI_SQL_COUNT
+};
+extern const char *const hfi_sql_texts[HFI_SQL_COUNT];
+
+#endif
