@@ -19,7 +19,6 @@
 struct hfi_caller; /* knows the downstreams by name */
 struct hfi_call;
 
-/* What one call needs; copied at the start. */
 struct hfi_caller_options {
     struct hfi_scheduler *scheduler; /* borrowed, outlives the caller */
     struct hfi_transport *transport; /* borrowed */
@@ -27,20 +26,29 @@ struct hfi_caller_options {
 };
 int hfi_caller_new(const struct hfi_caller_options *options, const struct hf_downstream_options *downstreams,
                    size_t count, struct hfi_caller **caller, struct hf_error *error);
-void hfi_caller_free(struct hfi_caller *caller); /* no call is left */
+void hfi_caller_end(struct hfi_caller *caller);  /* cancels every call; their `done` runs before it returns */
+void hfi_caller_free(struct hfi_caller *caller); /* no call is left; NULL is fine */
 struct hf_downstream *hfi_caller_downstream(struct hfi_caller *caller, const char *name); /* borrowed, NULL unknown */
 size_t hfi_caller_count(const struct hfi_caller *caller);
 struct hf_downstream *hfi_caller_at(struct hfi_caller *caller, size_t index); /* borrowed */
 
 /*
  * Starts a call; `done` runs once, never inside start, and owns the response. `request` is copied. `call` is valid
- * until `done` ran. Errors as hf_call_start; nothing runs then.
+ * until `done` ran. Errors as hf_call_start; nothing runs then. The same in two steps: new on any thread (a call that
+ * will not begin is discarded), begin on the scheduler's; when that fails the call is still there to be discarded.
  */
 int hfi_call_start(struct hfi_caller *caller, const struct hf_request *request, hf_call_fn done, void *user,
                    struct hfi_call **call);
-/* Ends it as `call.cancelled`; `done` runs within one loop turn. */
+int hfi_call_new(struct hfi_caller *caller, const struct hf_request *request, hf_call_fn done, void *user,
+                 struct hfi_call **call, struct hf_error *error);
+int hfi_call_begin(struct hfi_call *call);
+void hfi_call_discard(struct hfi_call *call); /* not begun: no `done` */
+void hfi_call_give_up(struct hfi_call *call); /* not begun and cannot be: `done` runs now, with `local.memory` */
+/* Ends it as `call.cancelled`; `done` runs within one loop turn. No-op on one that is ending. */
 void hfi_call_cancel(struct hfi_call *call);
 uint32_t hfi_call_attempts(const struct hfi_call *call); /* on the wire so far */
+/* A 429 of this call gates a limit key of its owner, who acts on the outcome's gate_limit; not the downstream. */
+void hfi_call_limit_gated(struct hfi_call *call);
 
 /* The answer behind the public accessors. */
 struct hf_response {
@@ -52,7 +60,8 @@ struct hf_response {
     size_t header_count;
 };
 
-/* Headers and method: RFC 9110 tokens, values without CR, LF, NUL. 0 or HF_EINVAL/HF_ETEXT. */
+/* Method and header names: RFC 9110 tokens; values without control characters; path and query: visible ASCII, the path
+   starting with /. 0 or HF_EINVAL/HF_ETEXT. */
 int hfi_request_check(const struct hf_request *request, struct hf_error *error);
 
 #endif

@@ -16,9 +16,9 @@
 
 /* What happens to one attempt. Texts in `facts` stay the script's owner's and outlive the transport. */
 struct hfi_script_step {
-    int64_t delay_ms;      /* from its start to the answer; HFI_SCRIPT_NEVER: it hangs */
-    int64_t connect_ms;    /* until then its stage is CONNECT and nothing was sent; ≤ delay_ms */
-    int refuse;            /* not 0: start returns this and nothing happens */
+    int64_t delay_ms;               /* from its start to the answer; HFI_SCRIPT_NEVER: it hangs */
+    int64_t connect_ms;             /* until then its stage is CONNECT and nothing was sent; ≤ delay_ms */
+    int refuse;                     /* not 0: start returns this and nothing happens */
     struct hfi_attempt_facts facts; /* stage and sent are also what a cancel reports once it is connected */
 };
 #define HFI_SCRIPT_NEVER INT64_MAX
@@ -52,8 +52,8 @@ int hfi_scripted_new(struct hfi_scheduler *scheduler, const struct hfi_script_st
 int hfi_scripted_new_with(struct hfi_scheduler *scheduler, hfi_script_fn decide, void *user,
                           struct hfi_scripted **scripted);
 struct hfi_transport *hfi_scripted_transport(struct hfi_scripted *scripted); /* its close frees `scripted` */
-uint64_t hfi_scripted_started(const struct hfi_scripted *scripted); /* refused ones included */
-size_t hfi_scripted_open(const struct hfi_scripted *scripted);      /* attempts neither answered nor cancelled */
+uint64_t hfi_scripted_started(const struct hfi_scripted *scripted);          /* refused ones included */
+size_t hfi_scripted_open(const struct hfi_scripted *scripted); /* attempts neither answered nor cancelled */
 /* The record of start `number`, NULL if there is none. The first HFI_SCRIPT_RECORDS are kept. */
 #define HFI_SCRIPT_RECORDS 4096
 const struct hfi_script_record *hfi_scripted_record(const struct hfi_scripted *scripted, uint64_t number);

@@ -53,11 +53,8 @@ static int set_up(void **state) {
     if (hfi_loop_new(&w->s) || hfi_curl_transport_new(w->s, &w->t, NULL))
         return -1;
     hfi_timer_init(&w->watchdog, on_watchdog, NULL);
-    w->spec = (struct hfi_attempt_spec){.url = w->url,
-                                        .method = "GET",
-                                        .connect_timeout_ms = 5000,
-                                        .backstop_ms = 120000,
-                                        .response_limit = 1024};
+    w->spec = (struct hfi_attempt_spec){
+        .url = w->url, .method = "GET", .connect_timeout_ms = 5000, .backstop_ms = 120000, .response_limit = 1024};
     return 0;
 }
 
@@ -76,7 +73,8 @@ static void serve(const struct peer_step *steps, size_t count) {
     assert_non_null(w->peer);
     snprintf(w->url, sizeof w->url, "http://127.0.0.1:%d/", peer_port(w->peer));
 }
-#define SERVE(...) serve((struct peer_step[]){__VA_ARGS__}, sizeof(struct peer_step[]){__VA_ARGS__} / sizeof(struct peer_step))
+#define SERVE(...)                                                                                                     \
+    serve((struct peer_step[]){__VA_ARGS__}, sizeof(struct peer_step[]){__VA_ARGS__} / sizeof(struct peer_step))
 
 static void keep(const struct hfi_attempt_facts *facts, void *user) {
     struct result *result = user;
@@ -274,10 +272,11 @@ static void test_idle_408(void **state) {
 /* The body limit counts what arrives, however it is framed. */
 static void test_body_limit(void **state) {
     (void)state;
-    SERVE({.answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345"},
-          {.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n123\r\n2\r\n45\r\n0\r\n\r\n"},
-          {.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n123\r\n1\r\n4\r\n0\r\nX-Test: t\r\n\r\n"},
-          {.answer = PEER_OK});
+    SERVE(
+        {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345"},
+        {.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n123\r\n2\r\n45\r\n0\r\n\r\n"},
+        {.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n123\r\n1\r\n4\r\n0\r\nX-Test: t\r\n\r\n"},
+        {.answer = PEER_OK});
     w->spec.response_limit = 4;
     for (int i = 0; i < 2; i++) {
         struct result over = get();
@@ -406,10 +405,21 @@ static void test_environment_proxy(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_answer),      T(test_request_lines), T(test_no_expect), T(test_no_silent_resend),
-        T(test_truncated_headers), T(test_idle_408), T(test_body_limit), T(test_refused),
-        T(test_descriptors), T(test_cancel), T(test_many), T(test_garbage), T(test_redirect_is_an_answer),
-        T(test_other_protocols), T(test_environment_proxy),
+        T(test_answer),
+        T(test_request_lines),
+        T(test_no_expect),
+        T(test_no_silent_resend),
+        T(test_truncated_headers),
+        T(test_idle_408),
+        T(test_body_limit),
+        T(test_refused),
+        T(test_descriptors),
+        T(test_cancel),
+        T(test_many),
+        T(test_garbage),
+        T(test_redirect_is_an_answer),
+        T(test_other_protocols),
+        T(test_environment_proxy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

@@ -82,8 +82,8 @@ static void take_request(struct peer *peer, struct connection *connection) {
 }
 
 static void receive(struct peer *peer, struct connection *connection) {
-    ssize_t got = recv(connection->fd, connection->request + connection->length,
-                       REQUEST_ROOM - 1 - connection->length, MSG_DONTWAIT);
+    ssize_t got = recv(connection->fd, connection->request + connection->length, REQUEST_ROOM - 1 - connection->length,
+                       MSG_DONTWAIT);
     if (got == 0 || (got < 0 && connection->length < REQUEST_ROOM - 1)) {
         end(peer, connection, false);
         return;

@@ -23,9 +23,9 @@ struct peer;
 struct peer *peer_new(const struct peer_step *steps, size_t count); /* NULL: no memory or no descriptors */
 void peer_free(struct peer *peer);
 int peer_port(const struct peer *peer);
-unsigned peer_requests(struct peer *peer);    /* whole requests read */
-unsigned peer_connections(struct peer *peer); /* accepted so far */
-unsigned peer_open(struct peer *peer);        /* still open now */
+unsigned peer_requests(struct peer *peer);                  /* whole requests read */
+unsigned peer_connections(struct peer *peer);               /* accepted so far */
+unsigned peer_open(struct peer *peer);                      /* still open now */
 void peer_last(struct peer *peer, char *text, size_t room); /* the newest request, headers and body */
 /* Sends `bytes` on every idle connection, unasked; `close` closes them afterwards. Returns when it is done. */
 void peer_poke(struct peer *peer, const char *bytes, bool close);

@@ -129,8 +129,8 @@ static CURLcode set_request(CURL *easy, const struct hfi_attempt_spec *spec) {
     rc |= curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, spec->method);
     rc |= curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, spec->fresh_connection ? 1L : 0L);
     rc |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, clamp_ms(spec->backstop_ms));
-    rc |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, clamp_ms(hfi_add(spec->connect_timeout_ms,
-                                                                             CONNECT_GRACE_MS)));
+    rc |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                           clamp_ms(hfi_add(spec->connect_timeout_ms, CONNECT_GRACE_MS)));
     return rc;
 }
 

@@ -23,9 +23,9 @@
     X(NONE, NULL, NULL)                                                                                                \
     X(BODY_TOO_LARGE, "http.body_too_large", "the response body is longer than the limit")                             \
     X(TRUNCATED_HEADERS, "http.truncated_headers", "the connection closed inside the response headers")                \
-    X(RESEND_STOPPED, "http.resend_stopped",                                                                         \
-      "a reused connection closed before the answer; the request was not sent a second time")                         \
-    X(DESCRIPTORS, "local.descriptors", "no socket could be made here")                                               \
+    X(RESEND_STOPPED, "http.resend_stopped",                                                                           \
+      "a reused connection closed before the answer; the request was not sent a second time")                          \
+    X(DESCRIPTORS, "local.descriptors", "no socket could be made here")                                                \
     X(PORTS, "local.ports", "no local address or port is free")                                                        \
     X(LOOKUPS, "local.lookups", "too many name lookups are unanswered")                                                \
     X(MEMORY, "local.memory", "out of memory")                                                                         \
@@ -112,9 +112,9 @@ struct hfi_engine {
 
 /* engine.c */
 void hfi_engine_place(struct hfi_attempt *attempt, enum hfi_place place); /* the one state change */
-void hfi_engine_run(struct hfi_attempt *attempt);   /* waiting -> running, or failing */
-void hfi_engine_finish(struct hfi_attempt *attempt, CURLcode code); /* tells `done`; the attempt is gone */
-void hfi_engine_rebuild(struct hfi_engine *engine); /* all running attempts are failing then */
+void hfi_engine_run(struct hfi_attempt *attempt);                         /* waiting -> running, or failing */
+void hfi_engine_finish(struct hfi_attempt *attempt, CURLcode code);       /* tells `done`; the attempt is gone */
+void hfi_engine_rebuild(struct hfi_engine *engine);                       /* all running attempts are failing then */
 
 /* drive.c */
 int hfi_drive_timer(CURLM *multi, long timeout_ms, void *user);

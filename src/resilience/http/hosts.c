@@ -161,7 +161,8 @@ void hfi_hosts_resolved(struct hfi_attempt *attempt) {
         host->fresh = hfi_mono_after_ms(mono(engine), FRESH_MS);
     if (!attempt->leads)
         return;
-    if (!attempt->looked_up && attempt->socket < 0 && attempt->sends == 0) /* libcurl knew it: for how long, we do not */
+    if (!attempt->looked_up && attempt->socket < 0 &&
+        attempt->sends == 0) /* libcurl knew it: for how long, we do not */
         host->fresh = hfi_mono_after_ms(mono(engine), KNOWN_MS);
     attempt->leads = false;
     host->leader = NULL;

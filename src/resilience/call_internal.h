@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_RESILIENCE_CALL_INTERNAL_H
+#define HFI_RESILIENCE_CALL_INTERNAL_H
+
+#include "resilience/call.h"
+#include "resilience/target.h"
+
+/* The inside of the call, for caller.c (who is called), call_new.c (the copy of a request), call_state.c (its states)
+ * and call.c (its life). */
+
+/*
+ * READY: made, not begun. QUEUED: waits for a slot of the bulkhead. ATTEMPT: on the wire. BACKOFF: waits for the next
+ * try. ENDING: over, `done` comes in the next turn. ENDED: `done` ran.
+ */
+#define HFI_CALL_STATE_MAP(X)                                                                                          \
+    X(READY, "ready")                                                                                                  \
+    X(QUEUED, "queued") X(ATTEMPT, "attempt") X(BACKOFF, "backoff") X(ENDING, "ending") X(ENDED, "ended")
+#define HFI_CALL_STATE_MEMBER(name, text) HFI_CALL_##name,
+enum hfi_call_state { HFI_CALL_STATE_MAP(HFI_CALL_STATE_MEMBER) HFI_CALL_STATES };
+#undef HFI_CALL_STATE_MEMBER
+
+struct hfi_call {
+    struct hfi_caller *caller;
+    struct hfi_target *target;
+    TAILQ_ENTRY(hfi_call) entry;   /* of the caller's calls */
+    TAILQ_ENTRY(hfi_call) waiting; /* of the target's queue */
+    enum hfi_call_state state;
+    hf_call_fn done;
+    void *user;
+    struct hf_response *response; /* made at the start, so that the end needs no memory */
+
+    const char *method;
+    const char *url;
+    const void *body;
+    size_t body_length;
+    size_t header_count; /* of `headers`, behind the struct; the remaining time comes last */
+    bool has_key, no_retry, limit_gated;
+    int64_t total_ms;
+
+    struct hfi_timer timer; /* armed from begin to end: moving it cannot fail */
+    struct hf_mono deadline, attempt_deadline, connect_deadline, wakes;
+    struct hfi_attempt *attempt;
+    struct hf_permit permit;
+    uint32_t tries, attempts; /* started / reached the transport */
+    enum hf_sent sent;        /* the most that any attempt may have sent */
+    int64_t last_wait_ms;
+    bool fresh, fresh_used;
+    char remaining[24];
+    struct hf_header headers[];
+};
+
+struct hfi_caller {
+    struct hfi_scheduler *scheduler;
+    struct hfi_transport *transport;
+    struct hfi_random random;
+    struct hfi_calls calls;
+    struct hfi_target *targets;
+    struct hfi_target **by_name; /* sorted */
+    size_t count;
+};
+
+/* caller.c */
+struct hfi_target *hfi_caller_target(struct hfi_caller *caller, const char *name);
+static inline struct hf_mono hfi_call_now(const struct hfi_call *call) {
+    return call->caller->scheduler->ops->mono(call->caller->scheduler);
+}
+static inline struct hf_mono hfi_earlier(struct hf_mono a, struct hf_mono b) {
+    return a.us < b.us ? a : b;
+}
+
+/* call_state.c */
+#define HFI_SLOT_POLL_MS 10 /* for slots that guards on other threads hold */
+void hfi_call_move(struct hfi_call *call, enum hfi_call_state to, const char *why); /* the one state change */
+void hfi_call_wake_at(struct hfi_call *call, struct hf_mono at);
+void hfi_target_watch(struct hfi_target *target);
+
+/* call.c */
+void hfi_call_finish(struct hfi_call *call); /* tells `done` now; the call is gone */
+void hfi_target_poll(struct hfi_timer *timer, void *user);
+/* call_new.c */
+void hfi_call_keep_answer(struct hfi_call *call, const struct hfi_attempt_facts *facts);
+
+#endif

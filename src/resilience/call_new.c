@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checks a request and copies it into a call: one block with the URL, the headers and the body as every attempt sends
+ * them. And the copy the other way: an answer for the caller. Must never let unchecked text through to the wire, nor
+ * quote a header's value. Any thread.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "resilience/call_internal.h"
+
+#define METHOD_MAX 32
+#define KEY_MAX 255
+
+static int check_place(const struct hf_request *request, struct hf_error *error) {
+    const char *path = request->path ? request->path : "";
+    if (path[0] && path[0] != '/')
+        return hfi_fail(error, HF_EINVAL, "path", "start it with /", "it does not start with /");
+    if (!hfi_is_url_text(path) || strpbrk(path, "?#"))
+        return hfi_fail(error, HF_EINVAL, "path", "percent-encode it, and give the query as query",
+                        "it holds a space, a control character, a byte outside ASCII, ? or #");
+    if (request->query && (!hfi_is_url_text(request->query) || strchr(request->query, '#')))
+        return hfi_fail(error, HF_EINVAL, "query", "percent-encode it",
+                        "it holds a space, a control character, a byte outside ASCII or #");
+    return 0;
+}
+
+static int check_key(const struct hf_request *request, struct hf_error *error) {
+    const char *key = request->idempotency_key;
+    if (!key)
+        return 0;
+    if (key[0] == '\0' || strlen(key) > KEY_MAX)
+        return hfi_fail(error, HF_EINVAL, "idempotency_key", NULL, "it has not 1 to %d bytes", KEY_MAX);
+    if (!hfi_is_field_value(key))
+        return hfi_fail(error, HF_ETEXT, "idempotency_key", NULL, "it holds a CR, LF or another control character");
+    if (hfi_headers_find(request->headers, request->header_count, "Idempotency-Key"))
+        return hfi_fail(error, HF_EINVAL, "idempotency_key", "keep one of them",
+                        "there is an Idempotency-Key header too");
+    return 0;
+}
+
+int hfi_request_check(const struct hf_request *request, struct hf_error *error) {
+    const char *method = request->method;
+    if (!method || !hfi_is_token(method) || strlen(method) > METHOD_MAX)
+        return hfi_fail(error, HF_EINVAL, "method", NULL, "it is not a token of 1 to %d bytes (RFC 9110 9.1)",
+                        METHOD_MAX);
+    if (strcmp(method, "CONNECT") == 0)
+        return hfi_fail(error, HF_EINVAL, "method", NULL, "CONNECT opens tunnels and is not a call");
+    if (request->body_length > 0 && !request->body)
+        return hfi_fail(error, HF_EINVAL, "body", NULL, "NULL with a length of %zu", request->body_length);
+    if (request->body_length > 0 && strcmp(method, "HEAD") == 0)
+        return hfi_fail(error, HF_EINVAL, "body", NULL, "HEAD has none");
+    if (request->total_timeout_ms < 0)
+        return hfi_fail(error, HF_EINVAL, "total_timeout_ms", NULL, "%lld is negative",
+                        (long long)request->total_timeout_ms);
+    int rc = check_place(request, error);
+    if (rc == 0)
+        rc = hfi_headers_check(request->headers, request->header_count, error);
+    if (rc == 0)
+        rc = check_key(request, error);
+    return rc;
+}
+
+static char *put(char *at, const char *text, const char **where) {
+    *where = at;
+    return stpcpy(at, text) + 1;
+}
+
+static size_t text_room(const struct hfi_target *target, const struct hf_request *request) {
+    size_t room = strlen(target->url) + strlen(request->path) + (request->query ? strlen(request->query) + 1 : 0) + 1;
+    room += strlen(request->method) + 1;
+    for (size_t i = 0; i < request->header_count; i++)
+        room += strlen(request->headers[i].name) + strlen(request->headers[i].value) + 2;
+    room += request->idempotency_key ? strlen(request->idempotency_key) + 1 : 0;
+    return room + request->body_length;
+}
+
+static char *put_url(struct hfi_call *call, const struct hf_request *request, char *at) {
+    const struct hfi_target *target = call->target;
+    call->url = at;
+    at = mempcpy(at, target->url, request->path[0] ? target->url_length : strlen(target->url));
+    at = stpcpy(at, request->path);
+    if (request->query)
+        at = stpcpy(stpcpy(at, "?"), request->query);
+    return at + 1;
+}
+
+/* The downstream's headers unless the request has its own, the request's, the key, and what is left of the total. */
+static char *put_headers(struct hfi_call *call, const struct hf_request *request, char *at) {
+    const struct hfi_target *target = call->target;
+    size_t count = 0;
+    for (size_t i = 0; i < target->header_count; i++)
+        if (!hfi_headers_find(request->headers, request->header_count, target->headers[i].name))
+            call->headers[count++] = target->headers[i];
+    for (size_t i = 0; i < request->header_count; i++, count++) {
+        at = put(at, request->headers[i].name, &call->headers[count].name);
+        at = put(at, request->headers[i].value, &call->headers[count].value);
+    }
+    if (request->idempotency_key) {
+        call->headers[count].name = "Idempotency-Key";
+        at = put(at, request->idempotency_key, &call->headers[count++].value);
+    }
+    call->has_key = hfi_headers_find(call->headers, count, "Idempotency-Key") != NULL;
+    if (target->send_remaining_time) {
+        call->headers[count].name = "Holdfast-Timeout-Ms";
+        call->headers[count++].value = call->remaining;
+    }
+    call->header_count = count;
+    return at;
+}
+
+static struct hfi_call *copy(struct hfi_target *target, const struct hf_request *request) {
+    size_t slots = target->header_count + request->header_count + 2, room = text_room(target, request);
+    struct hfi_call *call = hfi_alloc(sizeof *call + slots * sizeof *call->headers + room);
+    if (!call)
+        return NULL;
+    call->target = target;
+    char *at = put((char *)(call->headers + slots), request->method, &call->method);
+    at = put_url(call, request, at);
+    at = put_headers(call, request, at);
+    if (request->body_length > 0) {
+        call->body = at;
+        call->body_length = request->body_length;
+        memcpy(at, request->body, request->body_length);
+    }
+    call->no_retry = request->no_retry;
+    const struct hf_policy *policy = target->downstream->policy;
+    call->total_ms = policy->options.total_timeout_ms;
+    if (request->total_timeout_ms > 0 && request->total_timeout_ms < call->total_ms)
+        call->total_ms = request->total_timeout_ms;
+    return call;
+}
+
+int hfi_call_new(struct hfi_caller *caller, const struct hf_request *given, hf_call_fn done, void *user,
+                 struct hfi_call **out, struct hf_error *error) {
+    struct hf_request request;
+    hf_request_init(&request);
+    if (!given || given->size == 0 || !done)
+        return hfi_fail(error, HF_EINVAL, "request", "use hf_request_init", "not initialised, or no callback");
+    memcpy(&request, given, given->size < request.size ? given->size : request.size);
+    request.path = request.path ? request.path : "";
+    if (!request.downstream)
+        return hfi_fail(error, HF_EINVAL, "downstream", NULL, "the request names none");
+    struct hfi_target *target = hfi_caller_target(caller, request.downstream);
+    if (!target)
+        return hfi_fail(error, HF_ENOENT, request.downstream, NULL, "there is no such downstream");
+    int rc = hfi_request_check(&request, error);
+    if (rc)
+        return rc;
+    struct hfi_call *call = copy(target, &request);
+    struct hf_response *response = call ? hfi_alloc(sizeof *response) : NULL;
+    if (!response) {
+        hfi_free(call);
+        return hfi_fail(error, HF_ENOMEM, "call", NULL, "out of memory");
+    }
+    hfi_outcome_init(&response->outcome);
+    call->caller = caller;
+    call->response = response;
+    call->done = done;
+    call->user = user;
+    *out = call;
+    return 0;
+}
+
+void hfi_call_discard(struct hfi_call *call) {
+    if (!call)
+        return;
+    hf_response_free(call->response);
+    hfi_free(call);
+}
+
+static struct hf_header *copy_answer_headers(const struct hfi_attempt_facts *facts) {
+    size_t room = facts->header_count * sizeof(struct hf_header);
+    for (size_t i = 0; i < facts->header_count; i++)
+        room += strlen(facts->headers[i].name) + strlen(facts->headers[i].value) + 2;
+    struct hf_header *headers = hfi_alloc(room);
+    char *at = headers ? (char *)(headers + facts->header_count) : NULL;
+    for (size_t i = 0; headers && i < facts->header_count; i++) {
+        at = put(at, facts->headers[i].name, &headers[i].name);
+        at = put(at, facts->headers[i].value, &headers[i].value);
+    }
+    return headers;
+}
+
+void hfi_call_keep_answer(struct hfi_call *call, const struct hfi_attempt_facts *facts) {
+    struct hf_response *response = call->response;
+    char *body = facts->body_length > 0 ? hfi_alloc(facts->body_length + 1) : NULL;
+    struct hf_header *headers = facts->header_count > 0 ? copy_answer_headers(facts) : NULL;
+    if ((facts->body_length > 0 && !body) || (facts->header_count > 0 && !headers)) {
+        /* The peer did answer, but we cannot say what: never a success with an empty body. */
+        enum hf_sent sent = response->outcome.sent;
+        hfi_outcome_set(&response->outcome, HF_OUTCOME_FAILURE, HF_RETRY_LATER, HF_VERDICT_NEUTRAL, HF_CLASS_TRANSIENT,
+                        "local.memory", "local.memory");
+        hfi_outcome_message(&response->outcome, "no memory for an answer of %zu bytes", facts->body_length);
+        response->outcome.sent = sent;
+        hfi_free(body);
+        hfi_free(headers);
+        return;
+    }
+    if (body)
+        memcpy(body, facts->body, facts->body_length);
+    response->status = facts->status;
+    response->body = body;
+    response->body_length = facts->body_length;
+    response->headers = headers;
+    response->header_count = facts->header_count;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What may stand in a request: methods, header names and values, URL characters. libcurl sends a CR or LF in a header
+ * as it is, so everything from outside passes here first. Must never echo a header's value: it may be a secret. Pure,
+ * any thread.
+ */
+#include <string.h>
+
+#include "base/text.h"
+#include "resilience/target.h"
+
+bool hfi_is_token(const char *text) {
+    static const char marks[] = "!#$%&'*+-.^_`|~";
+    for (const char *c = text; *c; c++) {
+        bool letter = (*c >= '0' && *c <= '9') || (*c >= 'A' && *c <= 'Z') || (*c >= 'a' && *c <= 'z');
+        if (!letter && !strchr(marks, *c))
+            return false;
+    }
+    return *text != '\0';
+}
+
+bool hfi_is_field_value(const char *text) {
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if ((*c < 0x20 && *c != '\t') || *c == 0x7f)
+            return false;
+    return true;
+}
+
+bool hfi_is_url_text(const char *text) {
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c <= 0x20 || *c >= 0x7f)
+            return false;
+    return true;
+}
+
+/* Who may set these could end one request inside another. */
+static bool is_ours(const char *name) {
+    static const char *const ours[] = {
+        "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Upgrade", "TE", "Holdfast-Timeout-Ms"};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (hfi_text_equal_nocase(ours[i], name))
+            return true;
+    return false;
+}
+
+int hfi_headers_check(const struct hf_header *headers, size_t count, struct hf_error *error) {
+    if (count > 0 && !headers)
+        return hfi_fail(error, HF_EINVAL, "headers", NULL, "NULL with a count of %zu", count);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = headers[i].name, *value = headers[i].value;
+        if (!name || !hfi_is_token(name))
+            return hfi_fail(error, HF_EINVAL, "headers", "use letters, digits and hyphens",
+                            "the name of header %zu is not a token (RFC 9110 5.6.2)", i + 1);
+        if (!value || !hfi_is_field_value(value))
+            return hfi_fail(error, HF_ETEXT, name, NULL,
+                            value ? "the value of the header holds a CR, LF or another control character"
+                                  : "the header has no value");
+        if (is_ours(name))
+            return hfi_fail(error, HF_EINVAL, name, "leave it out", "the header is set by holdfast itself");
+    }
+    return 0;
+}
+
+const struct hf_header *hfi_headers_find(const struct hf_header *headers, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (hfi_text_equal_nocase(headers[i].name, name))
+            return &headers[i];
+    return NULL;
+}
