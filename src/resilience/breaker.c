@@ -108,7 +108,8 @@ void hfi_breaker_move_locked(struct hfi_breaker *breaker, struct hf_mono now, en
     if (!(legal[from] & 1u << to))
         return;
     bool ramp_over = hfi_sub(now.us, breaker->ramp_from_us) >= hfi_ms_to_us(breaker->rules.ramp_ms);
-    bool same_work = from == HF_BREAKER_RAMP && to == HF_BREAKER_CLOSED && ramp_over; /* closed all the time, only slower */
+    bool same_work =
+        from == HF_BREAKER_RAMP && to == HF_BREAKER_CLOSED && ramp_over; /* closed all the time, only slower */
     uint64_t generation = hfi_word_generation(word) + (same_work ? 0 : 1);
     struct hfi_breaker_event event = {.from = from,
                                       .to = to,
@@ -148,7 +149,8 @@ static int64_t break_length_us(struct hfi_breaker *breaker) {
 void hfi_breaker_trip_locked(struct hfi_breaker *breaker, struct hf_mono now, const char *reason) {
     enum hf_breaker_state from = hfi_word_state(hfi_breaker_word(breaker));
     bool was_closed = from == HF_BREAKER_CLOSED || from == HF_BREAKER_RAMP;
-    bool was_healthy = was_closed && hfi_sub(now.us, breaker->healthy_since_us) >= hfi_ms_to_us(breaker->rules.window_ms);
+    bool was_healthy =
+        was_closed && hfi_sub(now.us, breaker->healthy_since_us) >= hfi_ms_to_us(breaker->rules.window_ms);
     if (was_healthy)
         breaker->trips = 0;
     if (breaker->trips < UINT32_MAX)
@@ -222,7 +224,8 @@ static void fill_reason(const struct hfi_breaker *breaker, struct hfi_breaker_ev
 }
 
 void hfi_breaker_unlock(struct hfi_breaker *breaker) {
-    /* Whoever tells goes on until nothing is left, so changes made meanwhile, even inside on_change, keep their order. */
+    /* Whoever tells goes on until nothing is left, so changes made meanwhile, even inside on_change, keep their order.
+     */
     while (!breaker->telling && breaker->pending_count > 0) {
         char text[sizeof breaker->reason + 16];
         struct hfi_breaker_event event = breaker->pending[0];

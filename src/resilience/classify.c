@@ -15,7 +15,8 @@
 
 #define LOOKUPS_FULL_WAIT_MS 1000 /* unresolved names end in seconds; ask again then */
 
-/* Reasons a transport gives by itself; first match by dotted prefix. What is not listed is the peer's failure [S0.3]. */
+/* Reasons a transport gives by itself; first match by dotted prefix. What is not listed is the peer's failure [S0.3].
+ */
 static const struct {
     const char *type;
     enum hfi_effect effect;

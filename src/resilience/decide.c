@@ -14,7 +14,7 @@ static void end(struct hfi_decide_out *out, const char *why, int64_t not_before_
 }
 
 /* Why this end is final, NULL when it is a failure worth another try. */
-static const char *final(const struct hfi_decide_in *in) {
+static const char * final(const struct hfi_decide_in *in) {
     switch (in->outcome->kind) {
     case HF_OUTCOME_SUCCESS:
         return "success";

@@ -29,17 +29,6 @@ enum hfi_effect {
 void hfi_effect_apply(struct hf_outcome *outcome, enum hfi_effect effect, enum hf_stage stage, enum hf_sent sent,
                       int native, const char *error_type, const char *rule);
 
-/* One set of SQL error numbers and what they mean; `chain_only`: counts only behind another error of the chain. */
-struct hfi_number_set {
-    const char *rule;
-    enum hfi_effect effect;
-    enum hf_stage stage;
-    enum hf_sent sent;
-    bool chain_only;
-    const int *numbers;
-    size_t count;
-};
-
 /* Decimal digits as a number; -1 for anything else or above INT_MAX. */
 int hfi_digits(const char *text);
 

@@ -34,8 +34,8 @@ static void sleep_until(int64_t at_us) {
 }
 
 /* One attempt: permission, the function, the report. */
-static int attempt(struct hf_downstream *downstream, int64_t deadline_us, hf_guarded_fn run,
-                   struct hf_outcome *outcome, void *user) {
+static int attempt(struct hf_downstream *downstream, int64_t deadline_us, hf_guarded_fn run, struct hf_outcome *outcome,
+                   void *user) {
     struct hf_permit permit;
     struct hf_mono now = hfi_mono_now();
     int code = hfi_downstream_enter(downstream, now, &permit, outcome);

@@ -36,8 +36,7 @@ static void work_out(struct hf_ladder *ladder, const struct hf_policy_options *p
     uint64_t attempts = policy == NULL ? 0 : (uint64_t)policy->retry_max + 1;
     /* What may not be repeated reaches the peer once: every further try needs proof that nothing was sent. */
     ladder->worst_calls = ladder->repeatable ? ladder->max_executions * attempts : attempts > 0 ? 1 : 0;
-    ladder->time_to_death_ms =
-        hfi_add(waits_ms(ladder), hfi_mul(ladder->max_executions, execution_ms(ladder, policy)));
+    ladder->time_to_death_ms = hfi_add(waits_ms(ladder), hfi_mul(ladder->max_executions, execution_ms(ladder, policy)));
 }
 
 static bool check_own(const struct hf_ladder *ladder, struct hfi_findings *f) {
@@ -45,8 +44,8 @@ static bool check_own(const struct hf_ladder *ladder, struct hfi_findings *f) {
     if (ladder->max_executions < 1)
         hfi_find(f, true, "job.max_executions", "max_executions", "at least 1", "0 executions never run the job");
     if (ladder->execution_timeout_ms < 0 || ladder->execution_timeout_ms > HFI_DURATION_MAX_MS)
-        hfi_find(f, true, "ladder.range", "execution_timeout", "a duration below ten years, 0 for none", "it is %lld ms",
-                 (long long)ladder->execution_timeout_ms);
+        hfi_find(f, true, "ladder.range", "execution_timeout", "a duration below ten years, 0 for none",
+                 "it is %lld ms", (long long)ladder->execution_timeout_ms);
     if (ladder->curve_length > 0 && ladder->curve_ms == NULL)
         hfi_find(f, true, "job.curve", "curve", "give the waits", "it has a length but no waits");
     for (uint32_t i = 0; ladder->curve_ms != NULL && i < ladder->curve_length; i++)
@@ -56,8 +55,7 @@ static bool check_own(const struct hf_ladder *ladder, struct hfi_findings *f) {
     return f->errors == before;
 }
 
-static void check_both(const struct hf_ladder *ladder, const struct hf_policy_options *policy,
-                       struct hfi_findings *f) {
+static void check_both(const struct hf_ladder *ladder, const struct hf_policy_options *policy, struct hfi_findings *f) {
     if (ladder->execution_timeout_ms > 0 && policy->total_timeout_ms >= ladder->execution_timeout_ms)
         hfi_find(f, true, "ladder.execution", "execution_timeout", "above the downstream's total_timeout",
                  "a call may take %s, the execution only %s: it would be cut before its outcome is known",

@@ -111,9 +111,7 @@ GETTER(int64_t, total_us, phases.total_us)
 #define SENT_CASE(name, text) NAME_CASE(HF_SENT_, name, text)
 #define NAMER(function, type, map, one)                                                                                \
     const char *function(type value) {                                                                                 \
-        switch (value) {                                                                                               \
-            map(one)                                                                                                   \
-        }                                                                                                              \
+        switch (value) { map(one) }                                                                                    \
         return "unknown";                                                                                              \
     }
 NAMER(hf_outcome_kind_name, enum hf_outcome_kind, HF_OUTCOME_KIND_MAP, KIND_CASE)

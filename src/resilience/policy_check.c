@@ -117,8 +117,8 @@ static void check_table(const struct hf_policy_options *o, struct hfi_findings *
     }
     for (uint32_t i = 0; used && i < o->retry_table_length; i++)
         if (o->retry_table_ms[i] < 0 || o->retry_table_ms[i] > o->retry_cap_ms)
-            ERROR("retry.table", "retry.table", "each wait between 0 and retry.cap",
-                  "wait %u is %lld ms, the cap %s", i + 1, (long long)o->retry_table_ms[i], TEXT(o->retry_cap_ms));
+            ERROR("retry.table", "retry.table", "each wait between 0 and retry.cap", "wait %u is %lld ms, the cap %s",
+                  i + 1, (long long)o->retry_table_ms[i], TEXT(o->retry_cap_ms));
 }
 
 /* attempts × attempt + Σ longest waits ≤ total, else which try can never run to its end. */
@@ -138,12 +138,12 @@ static void check_fit(const struct hf_policy_options *o, struct hfi_findings *f)
     if (cut == 0 || o->attempt_timeout_ms > o->total_timeout_ms)
         return;
     int64_t need_ms = hfi_add(begin_ms, o->attempt_timeout_ms);
-    hfi_find(f, !o->allow_truncated, "ladder.truncated", "total_timeout",
-             "raise total_timeout, lower attempt_timeout or retry.max, or say allow_truncated: true",
-             "%u attempts of %s and their longest waits need %s, the total is %s: try %u of %u would begin at %s and %s",
-             o->retry_max + 1, TEXT(o->attempt_timeout_ms), TEXT(need_ms), TEXT(o->total_timeout_ms), cut,
-             o->retry_max + 1, TEXT(cut_at_ms),
-             cut_at_ms >= o->total_timeout_ms ? "never run" : "never run its whole time");
+    hfi_find(
+        f, !o->allow_truncated, "ladder.truncated", "total_timeout",
+        "raise total_timeout, lower attempt_timeout or retry.max, or say allow_truncated: true",
+        "%u attempts of %s and their longest waits need %s, the total is %s: try %u of %u would begin at %s and %s",
+        o->retry_max + 1, TEXT(o->attempt_timeout_ms), TEXT(need_ms), TEXT(o->total_timeout_ms), cut, o->retry_max + 1,
+        TEXT(cut_at_ms), cut_at_ms >= o->total_timeout_ms ? "never run" : "never run its whole time");
 }
 
 static void check_budget(const struct hf_policy_options *o, struct hfi_findings *f) {
@@ -216,7 +216,7 @@ static void check_rest(const struct hf_policy_options *o, struct hfi_findings *f
 }
 
 int hf_policy_check(const struct hf_policy_options *options, hf_finding_fn report, void *user) {
-    static const check_fn checks[] = {check_order,  check_retry, check_table, check_fit,
+    static const check_fn checks[] = {check_order,  check_retry,  check_table, check_fit,
                                       check_budget, check_window, check_break, check_rest};
     struct hf_policy_options whole;
     struct hfi_findings findings = {report, user, 0};
