@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes child processes with posix_spawn: no fork of a large host, no SIGCHLD, no shell. Must never leak a descriptor
+ * into a child or out of a failure, nor leave a child behind when it reports one. The payload is handed over as a
+ * memory file on stdin: any bytes, no writing, and no SIGPIPE from a child that does not read it. Loop thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "jobs/kinds/exec.h"
+
+#define OWN_VARIABLES 5
+#define RETRY_MS 1000 /* processes and descriptors come back within seconds */
+
+/* Above 2, so that moving it to 0, 1 or 2 in the child cannot hit another one. */
+static int lift(int fd) {
+    if (fd < 0 || fd > 2)
+        return fd;
+    int lifted = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return lifted;
+}
+
+static void drop(int *fd) {
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static int payload_file(const struct hfi_job *job) {
+    int fd = lift(memfd_create("holdfast-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    const char *data = job->payload;
+    size_t left = job->payload_length;
+    while (fd >= 0 && left > 0) {
+        ssize_t written = write(fd, data, left);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0) {
+            int saved = written < 0 ? errno : ENOSPC;
+            drop(&fd);
+            errno = saved;
+            return -1;
+        }
+        data += written;
+        left -= (size_t)written;
+    }
+    if (fd >= 0 && (lseek(fd, 0, SEEK_SET) != 0 ||
+                    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0))
+        drop(&fd);
+    return fd;
+}
+
+/* `ours` does not block, `theirs` does. */
+static int output_pipe(int *ours, int *theirs) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    *ours = ends[0];
+    *theirs = lift(ends[1]);
+    return *theirs < 0 || fcntl(*ours, F_SETFL, O_NONBLOCK) != 0 ? -1 : 0;
+}
+
+/* ------------------------------------------------------------------ environment */
+
+static bool variable(struct hfi_bytes *block, size_t *count, const char *name, const char *value) {
+    hfi_bytes_text(block, name);
+    hfi_bytes_text(block, "=");
+    hfi_bytes_text(block, value);
+    hfi_bytes_add(block, "", 1);
+    ++*count;
+    return !block->failed;
+}
+
+/* NAME=value texts one after the other, each with its NUL. */
+static bool fill_block(const struct hf_work *work, struct hfi_bytes *block, size_t *count) {
+    const struct hf_type_options *type = &work->type->options;
+    char number[24];
+    snprintf(number, sizeof number, "%" PRId64, work->job->id);
+    bool fits = variable(block, count, "HOLDFAST_JOB", number);
+    snprintf(number, sizeof number, "%" PRIu32, work->job->executions);
+    fits = variable(block, count, "HOLDFAST_EXECUTION", number) && fits;
+    fits = variable(block, count, "HOLDFAST_TYPE", work->job->type) && fits;
+    fits = variable(block, count, "HOLDFAST_KEY", work->key) && fits;
+    if (work->job->trace_context[0])
+        fits = variable(block, count, "TRACEPARENT", work->job->trace_context) && fits;
+    for (size_t i = 0; i < type->environment_length && fits; i++) {
+        const char *entry = type->environment[i];
+        if (strchr(entry, '=')) {
+            hfi_bytes_add(block, entry, strlen(entry) + 1);
+            ++*count;
+        } else if (getenv(entry)) {
+            variable(block, count, entry, getenv(entry));
+        }
+        fits = !block->failed;
+    }
+    return fits;
+}
+
+static char **environment(const struct hf_work *work, struct hfi_bytes *block) {
+    size_t count = 0;
+    hfi_bytes_init(block, (size_t)1 << 20);
+    if (!fill_block(work, block, &count))
+        return NULL;
+    char **list = hfi_alloc_array(count + 1, sizeof *list);
+    char *at = block->data;
+    for (size_t i = 0; list && i < count; i++) {
+        list[i] = at;
+        at += strlen(at) + 1;
+    }
+    return list;
+}
+
+/* ------------------------------------------------------------------ spawn */
+
+static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, const char *directory, int in,
+                  int out, int err) {
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int code = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    if (code == 0)
+        code = posix_spawnattr_setsigmask(attributes, &none);
+    if (code == 0)
+        code = posix_spawnattr_setsigdefault(attributes, &all);
+    if (code == 0)
+        code = posix_spawn_file_actions_adddup2(actions, in, 0);
+    if (code == 0)
+        code = posix_spawn_file_actions_adddup2(actions, out, 1);
+    if (code == 0)
+        code = posix_spawn_file_actions_adddup2(actions, err, 2);
+    if (code == 0)
+        code = posix_spawn_file_actions_addclosefrom_np(actions, 3);
+    if (code == 0)
+        code = posix_spawn_file_actions_addchdir_np(actions, directory);
+    return code;
+}
+
+/* 0 or an errno. */
+static int spawn(const struct hf_work *work, pid_t *pid, int in, int out, int err) {
+    const struct hf_type_options *type = &work->type->options;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    struct hfi_bytes block;
+    char **variables = environment(work, &block);
+    char **command = hfi_alloc_array(type->command_length + 1, sizeof *command);
+    int code = variables && command ? posix_spawn_file_actions_init(&actions) : ENOMEM;
+    if (code == 0) {
+        code = posix_spawnattr_init(&attributes);
+        if (code == 0) {
+            memcpy(command, type->command, type->command_length * sizeof *command);
+            code = set_up(&actions, &attributes, type->directory ? type->directory : "/", in, out, err);
+            pid_t made;
+            if (code == 0)
+                code = posix_spawn(&made, command[0], &actions, &attributes, command, variables);
+            if (code == 0)
+                *pid = made; /* untouched otherwise */
+            posix_spawnattr_destroy(&attributes);
+        }
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    hfi_free(variables);
+    hfi_free(command);
+    hfi_bytes_free(&block);
+    return code;
+}
+
+/* ------------------------------------------------------------------ failures */
+
+static bool shortage(int number) {
+    return number == EAGAIN || number == ENOMEM || number == EMFILE || number == ENFILE || number == ENOSPC ||
+           number == EINTR || number == EBUSY || number == ETXTBSY;
+}
+
+/* Nothing ran. A shortage of this machine is no failure of the job; the rest will be the same next time. */
+static void explain(const struct hf_work *work, int number, struct hf_outcome *outcome) {
+    const struct hf_type_options *type = &work->type->options;
+    const char *directory = type->directory ? type->directory : "/";
+    struct stat about;
+    hfi_outcome_init(outcome);
+    if (shortage(number)) {
+        hfi_outcome_rejected(outcome, "local.processes", RETRY_MS);
+        hfi_outcome_message(outcome, "no process could be made: %s", strerror(number));
+    } else {
+        bool no_folder = number == ENOENT && stat(directory, &about) != 0;
+        const char *error_type = no_folder          ? "exec.no_directory"
+                                 : number == ENOENT ? "exec.not_found"
+                                 : number == EACCES || number == EPERM ? "exec.not_permitted"
+                                                                       : "exec.not_started";
+        hfi_outcome_set(outcome, HF_OUTCOME_FAILURE, HF_RETRY_NONE, HF_VERDICT_NEUTRAL, HF_CLASS_PERMANENT, error_type,
+                        "exec.start");
+        hfi_outcome_message(outcome, "%s: %s", no_folder ? directory : type->command[0], strerror(number));
+    }
+    outcome->native = number;
+    outcome->stage = HF_STAGE_LOCAL;
+    outcome->sent = HF_SENT_NO;
+}
+
+/* It runs, but cannot be watched: ends it before anybody is told. */
+static void undo(pid_t pid) {
+    kill(-pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+int hfi_child_make(const struct hf_work *work, struct hfi_child *child, struct hf_outcome *outcome) {
+    int in = -1, out = -1, err = -1, number = 0;
+    *child = (struct hfi_child){.pid = -1, .pidfd = -1, .out = -1, .err = -1};
+    in = payload_file(work->job);
+    if (in < 0 || output_pipe(&child->out, &out) != 0 || output_pipe(&child->err, &err) != 0)
+        number = errno;
+    if (number == 0)
+        number = spawn(work, &child->pid, in, out, err);
+    drop(&in);
+    drop(&out);
+    drop(&err);
+    if (number == 0) {
+        child->pidfd = pidfd_open(child->pid, 0);
+        if (child->pidfd >= 0)
+            return 0;
+        number = errno;
+        undo(child->pid);
+    }
+    drop(&child->out);
+    drop(&child->err);
+    explain(work, number, outcome);
+    if (child->pid >= 0)
+        outcome->sent = HF_SENT_MAYBE; /* it ran for a moment */
+    return HF_EIO;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kind of job that is a handler in C: runs it on a bounded pool of threads, made on demand, and brings its ending
+ * back to the loop. Must never take an ending on trust: only the value that one of the hf_work_ok … functions gave,
+ * returned as it was, is an end; all else is a failure [S0.1]. A handler that leaves its thread (pthread_exit) is one
+ * too. A C++ exception that leaves a handler ends the process loudly (std::terminate); its jobs then lapse as crashes.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "jobs/work.h"
+
+/* Shared by the kind and its threads; the last one to leave frees it, so that a handler that never returns harms
+ * nobody after the close. */
+struct pool {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    struct hf_work *first, **last; /* waiting for a thread; linked by kind_state */
+    struct member *members;
+    uint32_t limit, threads, idle, waiting;
+    uint32_t users; /* threads and the kind */
+    bool closed;
+};
+
+struct member { /* a thread */
+    struct pool *pool;
+    pthread_t id;
+    struct hf_work *work; /* in its handler now, or NULL */
+    bool alone;           /* nobody joins it */
+    struct member *next;
+};
+
+struct native {
+    struct hfi_kind kind;
+    struct pool *pool;
+};
+
+static struct hf_work **link_of(struct hf_work *work) {
+    return (struct hf_work **)(void *)&work->kind_state;
+}
+
+/* Under the lock. */
+static void push(struct pool *pool, struct hf_work *work) {
+    work->kind_state = NULL;
+    *pool->last = work;
+    pool->last = link_of(work);
+    pool->waiting++;
+}
+
+/* Under the lock; false: it is not waiting (any more). */
+static bool pull(struct pool *pool, struct hf_work *work) {
+    for (struct hf_work **at = &pool->first; *at; at = link_of(*at)) {
+        if (*at != work)
+            continue;
+        *at = work->kind_state;
+        if (!*at)
+            pool->last = at;
+        pool->waiting--;
+        return true;
+    }
+    return false;
+}
+
+static void on_loop(struct hfi_task *task, void *user) {
+    struct hf_work *work = user;
+    (void)task;
+    work->ended(work, work->user);
+}
+
+static void bring_back(struct hf_work *work) {
+    work->task.run = on_loop;
+    work->task.user = work;
+    work->scheduler->ops->post(work->scheduler, &work->task);
+}
+
+static void unknown_result(struct hf_work *work, const char *type, const char *message) {
+    hf_work_failed(work, type, message);
+    hfi_text_copy(work->ending.outcome.rule, sizeof work->ending.outcome.rule, type);
+}
+
+/* What the handler returned against what it recorded. */
+static void judge(struct hf_work *work, enum hf_result returned) {
+    enum hf_result recorded = work->ending.result;
+    bool known = recorded == HF_RESULT_OK || recorded == HF_RESULT_FAILED || recorded == HF_RESULT_PERMANENT ||
+                 recorded == HF_RESULT_SNOOZE || recorded == HF_RESULT_CANCEL;
+    if (known && returned == recorded)
+        return;
+    unknown_result(work, "handler.unknown_result",
+                   known ? "the handler returned something else than it was given"
+                         : "the handler returned without saying how it ended");
+}
+
+static void let_go(struct pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    bool last = --pool->users == 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (!last)
+        return;
+    pthread_mutex_destroy(&pool->lock);
+    pthread_cond_destroy(&pool->more);
+    hfi_free(pool);
+}
+
+/* Under the lock: after a close nobody waits for it, and the loop may be gone. */
+static void give_back(struct member *member) {
+    struct hf_work *work = member->work;
+    member->work = NULL;
+    if (work && !member->pool->closed)
+        bring_back(work);
+}
+
+/* The thread ends. With a work in hand it was the handler that ended it. */
+static void leave(void *user) {
+    struct member *member = user;
+    struct pool *pool = member->pool;
+    if (member->work)
+        unknown_result(member->work, "handler.thread_exit", "the handler ended its thread instead of returning");
+    pthread_mutex_lock(&pool->lock);
+    give_back(member);
+    pool->threads--;
+    if (!pool->closed) {
+        struct member **at = &pool->members;
+        while (*at != member)
+            at = &(*at)->next;
+        *at = member->next;
+        member->alone = true;
+        pthread_detach(member->id);
+    }
+    bool alone = member->alone;
+    pthread_mutex_unlock(&pool->lock);
+    if (alone)
+        hfi_free(member); /* else the close has it */
+    let_go(pool);
+}
+
+static void *run(void *user) {
+    struct member *member = user;
+    struct pool *pool = member->pool;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cleanup_push(leave, member);
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->closed) {
+        struct hf_work *work = pool->first;
+        if (!work) {
+            pool->idle++;
+            pthread_cond_wait(&pool->more, &pool->lock);
+            pool->idle--;
+            continue;
+        }
+        pull(pool, work);
+        member->work = work;
+        pthread_mutex_unlock(&pool->lock);
+        judge(work, work->type->handler(work, work->type->user));
+        pthread_mutex_lock(&pool->lock);
+        give_back(member);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    pthread_cleanup_pop(1);
+    return NULL;
+}
+
+/* Under the lock. Signals are the host's: none may be delivered on a handler's thread. */
+static int add_thread(struct pool *pool) {
+    sigset_t all, before;
+    struct member *member = hfi_alloc(sizeof *member);
+    if (!member)
+        return HF_ENOMEM;
+    member->pool = pool;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&member->id, NULL, run, member); /* it waits for the lock */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0) {
+        hfi_free(member);
+        return HF_ENOMEM;
+    }
+    member->next = pool->members;
+    pool->members = member;
+    pool->threads++;
+    pool->users++;
+    return 0;
+}
+
+static int refuse(struct hf_work *work) {
+    hfi_outcome_init(&work->ending.outcome);
+    hfi_outcome_rejected(&work->ending.outcome, "local.threads", 1000);
+    hfi_outcome_message(&work->ending.outcome, "no thread could be made for the handler");
+    work->ending.result = HF_RESULT_FAILED;
+    return HF_ENOMEM;
+}
+
+static int start(struct hfi_kind *self, struct hf_work *work) {
+    struct pool *pool = ((struct native *)self)->pool;
+    int code = 0;
+    pthread_mutex_lock(&pool->lock);
+    push(pool, work);
+    if (pool->waiting > pool->idle && pool->threads < pool->limit && add_thread(pool) != 0) {
+        if (pool->threads == 0) {
+            pull(pool, work);
+            code = HF_ENOMEM;
+        } else {
+            hfi_log(HF_LOG_WARNING, "native.no_thread", HFI_I("threads", pool->threads), NULL);
+        }
+    }
+    pthread_cond_signal(&pool->more);
+    pthread_mutex_unlock(&pool->lock);
+    return code != 0 ? refuse(work) : 0;
+}
+
+/* A handler that runs has to look at hf_work_is_cancelled; one that waits for a thread ends here, unsaid. */
+static void stop(struct hfi_kind *self, struct hf_work *work, bool hurry) {
+    struct pool *pool = ((struct native *)self)->pool;
+    (void)hurry;
+    pthread_mutex_lock(&pool->lock);
+    bool waiting = pull(pool, work);
+    pthread_mutex_unlock(&pool->lock);
+    if (!waiting)
+        return;
+    hfi_outcome_init(&work->ending.outcome);
+    hfi_outcome_set(&work->ending.outcome, HF_OUTCOME_FAILURE, HF_RETRY_LATER, HF_VERDICT_NEUTRAL, HF_CLASS_TRANSIENT,
+                    "local.stopped", "native.stopped");
+    hfi_outcome_message(&work->ending.outcome, "stopped before a thread was free for it");
+    work->ending.outcome.sent = HF_SENT_NO;
+    work->ending.result = HF_RESULT_FAILED;
+    bring_back(work);
+}
+
+/* Joins the idle threads; one that is still in a handler goes by itself, should it ever return. */
+static void close_kind(struct hfi_kind *self) {
+    struct native *native = (struct native *)self;
+    struct pool *pool = native->pool;
+    struct member *next;
+    hfi_free(native);
+    pthread_mutex_lock(&pool->lock);
+    pool->closed = true;
+    struct member *joined = NULL;
+    for (struct member *member = pool->members; member; member = next) {
+        next = member->next;
+        if (member->work) {
+            member->alone = true;
+            pthread_detach(member->id);
+        } else {
+            member->next = joined;
+            joined = member;
+        }
+    }
+    pthread_cond_broadcast(&pool->more);
+    pthread_mutex_unlock(&pool->lock);
+    for (; joined; joined = next) {
+        next = joined->next;
+        pthread_join(joined->id, NULL);
+        hfi_free(joined);
+    }
+    let_go(pool);
+}
+
+static const struct hfi_kind_ops native_ops = {"native", true, start, stop, close_kind};
+
+int hfi_kind_native_new(struct hfi_scheduler *scheduler, uint32_t threads, struct hfi_kind **kind) {
+    struct native *native = hfi_alloc(sizeof *native);
+    struct pool *pool = hfi_alloc(sizeof *pool);
+    if (!native || !pool || pthread_mutex_init(&pool->lock, NULL) != 0) {
+        hfi_free(native);
+        hfi_free(pool);
+        return HF_ENOMEM;
+    }
+    if (pthread_cond_init(&pool->more, NULL) != 0) {
+        pthread_mutex_destroy(&pool->lock);
+        hfi_free(native);
+        hfi_free(pool);
+        return HF_ENOMEM;
+    }
+    (void)scheduler; /* a work knows its own */
+    pool->users = 1;
+    pool->last = &pool->first;
+    pool->limit = threads > 0 ? threads : 1;
+    native->kind.ops = &native_ops;
+    native->pool = pool;
+    *kind = &native->kind;
+    return 0;
+}
