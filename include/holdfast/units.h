@@ -26,6 +26,9 @@ HF_API char *hf_duration_print(int64_t ms, char *text);
 /* RFC 3339 with zone or offset (required), cut to µs UTC; HF_EINVAL on anything else, never guesses. */
 HF_API int hf_time_parse(const char *text, int64_t *wall_us);
 
+/* The wall clock, µs UTC since 1970. */
+HF_API int64_t hf_time_now(void);
+
 #define HF_TIME_LENGTH 28
 /* `2026-11-30T10:05:00.123456Z` into at least HF_TIME_LENGTH bytes; 0 gives "". Returns `text`. */
 HF_API char *hf_time_print(int64_t wall_us, char *text);

@@ -22,6 +22,10 @@ int hf_time_parse(const char *text, int64_t *wall_us) {
     return text && wall_us ? hfi_rfc3339_parse(text, wall_us) : HF_EINVAL;
 }
 
+int64_t hf_time_now(void) {
+    return hfi_wall_now().us;
+}
+
 char *hf_time_print(int64_t wall_us, char *text) {
     return hfi_rfc3339(wall_us, text);
 }

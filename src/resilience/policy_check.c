@@ -173,7 +173,7 @@ static void check_window(const struct hf_policy_options *o, struct hfi_findings 
                 "%g calls a second make %.1f in the window of %s: %u are never reached", o->declared_rate, expected,
                 TEXT(o->breaker_window_ms), o->breaker_min_calls);
     if (!(o->declared_rate >= 0))
-        ERROR("breaker.rate", "rate", "calls per second, 0 when unknown", "it is %g", o->declared_rate);
+        ERROR("breaker.rate", "declared_rate", "calls per second, 0 when unknown", "it is %g", o->declared_rate);
     if (!between(o->breaker_slow_ratio, 0, 1))
         ERROR("breaker.slow_ratio", "breaker.slow_ratio", "a number from 0 to 1", "it is %g", o->breaker_slow_ratio);
     if (o->breaker_slow_ratio > 0 && o->breaker_slow_after_ms == 0)

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* Prints how calls ended: one in full, many as counts by outcome with the spread of their times. The main thread's. */
+#include "program/commands/call_print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/memory.h"
+#include "program/output.h"
+
+void hfi_call_record_fill(struct hfi_call_record *record, const struct hf_response *response, int64_t now_us) {
+    const struct hf_outcome *outcome = hf_response_outcome(response);
+    record->took_us = now_us > record->started_us ? now_us - record->started_us : 0;
+    record->kind = hf_outcome_get_kind(outcome);
+    record->class_of = hf_outcome_get_class(outcome);
+    record->verdict = hf_outcome_get_verdict(outcome);
+    record->status = hf_response_status(response);
+    record->attempts = hf_outcome_get_attempts(outcome);
+    record->retries = hf_outcome_get_retries(outcome);
+    record->retry_refused = hf_outcome_get_retry_refused(outcome);
+    snprintf(record->error_type, sizeof record->error_type, "%s", hf_outcome_get_error_type(outcome));
+    snprintf(record->message, sizeof record->message, "%s", hf_outcome_get_message(outcome));
+    snprintf(record->rule, sizeof record->rule, "%s", hf_outcome_get_rule(outcome));
+    record->resolve_us = hf_outcome_get_resolve_us(outcome);
+    record->connect_us = hf_outcome_get_connect_us(outcome);
+    record->tls_us = hf_outcome_get_tls_us(outcome);
+    record->first_byte_us = hf_outcome_get_first_byte_us(outcome);
+    record->total_us = hf_outcome_get_total_us(outcome);
+    record->retry_after_ms = hf_outcome_get_retry_after_ms(outcome);
+}
+
+int hfi_call_exit(const struct hfi_call_record *records, size_t count) {
+    size_t good = 0;
+    for (size_t i = 0; i < count; i++)
+        good += records[i].kind == HF_OUTCOME_SUCCESS;
+    return good == count ? HFI_EXIT_OK : HFI_EXIT_FAILED;
+}
+
+static void phase(const char *label, int64_t us) {
+    if (us >= 0)
+        hfi_field(label, "%.3f ms", (double)us / 1000);
+}
+
+static void print_one(const struct hfi_call_record *record) {
+    hfi_field("outcome", "%s", hf_outcome_kind_name(record->kind));
+    if (record->status > 0)
+        hfi_field("status", "%d", record->status);
+    hfi_field("class", "%s", hf_class_name(record->class_of));
+    hfi_field("error", "%s", record->error_type);
+    hfi_field("message", "%s", record->message);
+    hfi_field("rule", "%s", record->rule);
+    hfi_field("attempts", "%u (%u retries%s)", record->attempts, record->retries, record->retry_refused ? ", one more refused by the budget" : "");
+    if (record->retry_after_ms >= 0)
+        hfi_field("retry after", "%lld ms", (long long)record->retry_after_ms);
+    phase("took", record->took_us);
+    phase("resolved", record->resolve_us);
+    phase("connected", record->connect_us);
+    phase("TLS done", record->tls_us);
+    phase("first byte", record->first_byte_us);
+    phase("last attempt", record->total_us);
+}
+
+static void phase_json(json_t *object, const char *key, int64_t us) {
+    if (us >= 0)
+        hfi_json_real(object, key, (double)us / 1000);
+    else
+        json_object_set_new(object, key, json_null());
+}
+
+static json_t *record_json(const struct hfi_call_record *record) {
+    json_t *object = json_object(), *phases = json_object();
+    hfi_json_text(object, "outcome", hf_outcome_kind_name(record->kind));
+    hfi_json_number(object, "status", record->status);
+    hfi_json_text(object, "class", hf_class_name(record->class_of));
+    hfi_json_text(object, "breaker", hf_verdict_name(record->verdict));
+    hfi_json_text(object, "error_type", record->error_type);
+    hfi_json_text(object, "message", record->message);
+    hfi_json_text(object, "rule", record->rule);
+    hfi_json_number(object, "attempts", record->attempts);
+    hfi_json_number(object, "retries", record->retries);
+    hfi_json_flag(object, "retry_refused", record->retry_refused);
+    if (record->retry_after_ms >= 0)
+        hfi_json_number(object, "retry_after_ms", record->retry_after_ms);
+    else
+        json_object_set_new(object, "retry_after_ms", json_null());
+    phase_json(object, "took_ms", record->took_us);
+    phase_json(phases, "resolve_ms", record->resolve_us);
+    phase_json(phases, "connect_ms", record->connect_us);
+    phase_json(phases, "tls_ms", record->tls_us);
+    phase_json(phases, "first_byte_ms", record->first_byte_us);
+    phase_json(phases, "total_ms", record->total_us);
+    json_object_set_new(object, "phases", phases);
+    return object;
+}
+
+/* Calls that ended alike. */
+struct sort_of {
+    const struct hfi_call_record *first;
+    size_t count, attempts;
+};
+
+static size_t sort(const struct hfi_call_record *records, size_t count, struct sort_of *sorts, size_t most) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t j = 0;
+        while (j < found && (sorts[j].first->kind != records[i].kind || sorts[j].first->status != records[i].status ||
+                             strcmp(sorts[j].first->error_type, records[i].error_type) != 0))
+            j++;
+        if (j == most)
+            continue;
+        if (j == found)
+            sorts[found++].first = &records[i];
+        sorts[j].count++;
+        sorts[j].attempts += records[i].attempts;
+    }
+    return found;
+}
+
+static int by_time(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static void print_many(const struct hfi_call_record *records, size_t count) {
+    struct sort_of sorts[32] = {{0}};
+    size_t found = sort(records, count, sorts, 32);
+    int64_t *times = hfi_grow(NULL, count * sizeof *times);
+    struct hfi_table *table = hfi_table_new("OUTCOME|>STATUS|ERROR|>CALLS|>ATTEMPTS");
+    for (size_t i = 0; i < found; i++) {
+        hfi_table_cell(table, "%s", hf_outcome_kind_name(sorts[i].first->kind));
+        hfi_table_cell(table, "%d", sorts[i].first->status);
+        hfi_table_cell(table, "%s", sorts[i].first->error_type);
+        hfi_table_cell(table, "%zu", sorts[i].count);
+        hfi_table_cell(table, "%zu", sorts[i].attempts);
+    }
+    hfi_table_print(table);
+    for (size_t i = 0; i < count; i++)
+        times[i] = records[i].took_us;
+    qsort(times, count, sizeof *times, by_time);
+    hfi_say("took p50 %.3f ms, p95 %.3f ms, p99 %.3f ms, longest %.3f ms", (double)times[count / 2] / 1000,
+            (double)times[count * 95 / 100] / 1000, (double)times[count * 99 / 100] / 1000, (double)times[count - 1] / 1000);
+    hfi_release(times);
+}
+
+int hfi_call_print(const struct hfi_call_record *records, size_t count) {
+    if (hfi_manner()->json && count == 1) {
+        hfi_print_json(record_json(records));
+    } else if (hfi_manner()->json) {
+        json_t *items = json_array();
+        for (size_t i = 0; i < count; i++)
+            json_array_append_new(items, record_json(&records[i]));
+        hfi_print_list(items, 0);
+    } else if (count == 1) {
+        print_one(records);
+    } else {
+        print_many(records, count);
+    }
+    return hfi_call_exit(records, count);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* `holdfast classify`: the verdicts of the library's own tables on one failure. No store, no configuration. */
+#include <stdio.h>
+#include <string.h>
+
+#include "holdfast/classify.h"
+#include "holdfast/units.h"
+#include "program/commands/commands.h"
+#include "program/nearest.h"
+#include "program/output.h"
+#include "program/words.h"
+
+#define FORMS "http|curl|errno|sqlite|sqlstate|mssql|mysql|exit|signal"
+enum form { HTTP, CURL, ERRNO, SQLITE, SQLSTATE, MSSQL, MYSQL, EXIT, SIGNAL };
+
+static const struct hfi_flag flags[] = {
+    {.name = "method", .kind = HFI_FLAG_TEXT, .value = "M", .help = "HTTP method of the request (default: GET)"},
+    {.name = "sent", .kind = HFI_FLAG_CHOICE, .value = "no|maybe|yes", .help = "may the server have seen it (default: what the table says)"},
+    {.name = "key", .kind = HFI_FLAG_SWITCH, .help = "the request carries an idempotency key"},
+    {.name = "retry-after", .kind = HFI_FLAG_TEXT, .value = "VALUE", .help = "http: the Retry-After header"},
+    {.name = "explain", .kind = HFI_FLAG_SWITCH, .help = "say what follows from each verdict"},
+    {0},
+};
+
+struct asked {
+    enum form form;
+    int64_t numbers[32];
+    size_t count;
+    const char *text; /* sqlstate */
+};
+
+static int wrong(const char *form, const char *text, const char *fix) {
+    return hfi_usage(form, fix, "`%s` is not known there", text);
+}
+
+/* The number of a name or of digits; for names `by_name` gives -1 when it knows none. */
+static bool number_of(const char *text, int (*by_name)(const char *), int64_t *number) {
+    if (hfi_word_number(text, number))
+        return *number >= INT32_MIN && *number <= INT32_MAX;
+    *number = by_name ? by_name(text) : -1;
+    return *number >= 0;
+}
+
+static int read_numbers(const struct hfi_options *options, int (*by_name)(const char *), struct asked *asked, const char *fix) {
+    for (size_t i = 1; i < options->argument_count; i++) {
+        if (asked->count == 32)
+            return hfi_usage(options->arguments[0], NULL, "more than 32 numbers");
+        if (!number_of(options->arguments[i], by_name, &asked->numbers[asked->count++]))
+            return wrong(options->arguments[0], options->arguments[i], fix);
+    }
+    return 0;
+}
+
+static int read_form(const struct hfi_options *options, struct asked *asked) {
+    struct hfi_nearest nearest;
+    char fix[160] = "one of http, curl, errno, sqlite, sqlstate, mssql, mysql, exit, signal";
+    int form = hfi_word_choice(FORMS, options->arguments[0]);
+    if (form < 0) {
+        hfi_nearest_init(&nearest, options->arguments[0]);
+        hfi_word_offer(FORMS, &nearest);
+        if (nearest.best)
+            snprintf(fix, sizeof fix, "did you mean `%s`?", nearest.best);
+        return hfi_usage("classify", fix, "`%s` is no form", options->arguments[0]);
+    }
+    if (form != MSSQL && options->argument_count > 2)
+        return hfi_usage("classify", NULL, "`%s` is one argument too many", options->arguments[2]);
+    asked->form = (enum form)form;
+    return 0;
+}
+
+static bool is_sqlstate(const char *text) {
+    return strlen(text) == 5 && strspn(text, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5;
+}
+
+static int read_asked(const struct hfi_options *options, struct asked *asked) {
+    const char *text = options->arguments[1];
+    int code = read_form(options, asked);
+    if (code != 0)
+        return code;
+    switch (asked->form) {
+    case HTTP:
+        code = read_numbers(options, NULL, asked, "write a status from 100 to 599");
+        if (code == 0 && (asked->numbers[0] < 100 || asked->numbers[0] > 999))
+            code = wrong("http", text, "write a status from 100 to 599");
+        return code;
+    case CURL:
+        return read_numbers(options, hf_curl_number, asked, "write 28 or CURLE_OPERATION_TIMEDOUT");
+    case ERRNO:
+        return read_numbers(options, hf_errno_number, asked, "write a name such as ECONNREFUSED");
+    case SIGNAL:
+        return read_numbers(options, hf_signal_number, asked, "write a name such as SIGKILL");
+    case SQLSTATE:
+        asked->text = text;
+        return is_sqlstate(text) ? 0 : wrong("sqlstate", text, "write five digits or capital letters, such as 40P01");
+    case EXIT:
+        code = read_numbers(options, NULL, asked, "write a status from 0 to 255");
+        if (code == 0 && (asked->numbers[0] < 0 || asked->numbers[0] > 255))
+            code = wrong("exit", text, "write a status from 0 to 255");
+        return code;
+    default:
+        return read_numbers(options, NULL, asked, "write the number");
+    }
+}
+
+static void judge(const struct hfi_options *options, const struct asked *asked, struct hf_outcome *outcome) {
+    const struct hfi_value *sent = hfi_flag(options, "sent");
+    int numbers[32];
+    for (size_t i = 0; i < asked->count; i++)
+        numbers[i] = (int)asked->numbers[i];
+    switch (asked->form) {
+    case HTTP:
+        hf_classify_http(numbers[0], hfi_flag_text(options, "retry-after", NULL), hf_time_now(), outcome);
+        break;
+    case CURL:
+        hf_classify_curl(numbers[0], sent->given ? (enum hf_sent)sent->number : HF_SENT_MAYBE, outcome);
+        break;
+    case ERRNO:
+        hf_classify_errno(numbers[0], outcome);
+        break;
+    case SQLITE:
+        hf_classify_sqlite(numbers[0], outcome);
+        break;
+    case SQLSTATE:
+        hf_classify_sqlstate(asked->text, outcome);
+        break;
+    case MSSQL:
+        hf_classify_mssql(numbers, asked->count, outcome);
+        break;
+    case MYSQL:
+        hf_classify_mysql(numbers[0], outcome);
+        break;
+    case EXIT:
+        hf_classify_exit(numbers[0], outcome);
+        break;
+    case SIGNAL:
+        hf_classify_signal(numbers[0], outcome);
+        break;
+    }
+}
+
+static const char *explain_class(enum hf_class class_of) {
+    switch (class_of) {
+    case HF_CLASS_OK:
+        return "the job succeeds";
+    case HF_CLASS_TRANSIENT:
+        return "the job is executed again along its curve, and is dead when its executions are used up";
+    case HF_CLASS_PERMANENT:
+        return "the job is dead at once: another execution would fail the same way";
+    default:
+        return "the job is quarantined: it cannot be read";
+    }
+}
+
+static const char *explain_retry(enum hf_retry retry, bool may) {
+    if (retry == HF_RETRY_LATER)
+        return "not within this call: the wait asked for belongs to the job";
+    if (retry == HF_RETRY_NONE)
+        return "not within this call";
+    if (!may)
+        return "not within this call: the method is not safe to repeat, there is no key, and it may have been sent";
+    return retry == HF_RETRY_FRESH ? "once more within the call, on a fresh connection" : "again within the call, after a short wait";
+}
+
+static const char *explain_verdict(enum hf_verdict verdict) {
+    return verdict == HF_VERDICT_SUCCESS   ? "counts for the downstream's health"
+           : verdict == HF_VERDICT_FAILURE ? "counts against it; enough of them open the breaker"
+                                           : "says nothing about the downstream's health";
+}
+
+static void print_people(const struct hf_outcome *outcome, const struct asked *asked, enum hf_sent sent, bool may, bool explain) {
+    bool web = asked->form == HTTP || asked->form == CURL;
+    int64_t wait = hf_outcome_get_retry_after_ms(outcome);
+    hfi_field("outcome", "%s", hf_outcome_kind_name(hf_outcome_get_kind(outcome)));
+    hfi_field("class", "%s%s%s", hf_class_name(hf_outcome_get_class(outcome)), explain ? ": " : "",
+              explain ? explain_class(hf_outcome_get_class(outcome)) : "");
+    hfi_field("retry", "%s%s%s", hf_retry_name(hf_outcome_get_retry(outcome)), explain ? ": " : "",
+              explain ? explain_retry(hf_outcome_get_retry(outcome), may || !web) : "");
+    hfi_field("breaker", "%s%s%s", hf_verdict_name(hf_outcome_get_verdict(outcome)), explain ? ": " : "",
+              explain ? explain_verdict(hf_outcome_get_verdict(outcome)) : "");
+    hfi_field("rule", "%s", hf_outcome_get_rule(outcome));
+    hfi_field("error type", "%s", hf_outcome_get_error_type(outcome));
+    hfi_field("message", "%s", hf_outcome_get_message(outcome));
+    hfi_field("stage", "%s", hf_stage_name(hf_outcome_get_stage(outcome)));
+    hfi_field("sent", "%s", hf_sent_name(sent));
+    if (wait >= 0)
+        hfi_field("retry after", "%lld ms", (long long)wait);
+    if (web)
+        hfi_field("may repeat", "%s", may ? "yes" : "no");
+}
+
+static void print_machine(const struct hf_outcome *outcome, enum hf_sent sent, bool may) {
+    json_t *object = json_object();
+    hfi_json_text(object, "outcome", hf_outcome_kind_name(hf_outcome_get_kind(outcome)));
+    hfi_json_text(object, "class", hf_class_name(hf_outcome_get_class(outcome)));
+    hfi_json_text(object, "retry", hf_retry_name(hf_outcome_get_retry(outcome)));
+    hfi_json_text(object, "breaker", hf_verdict_name(hf_outcome_get_verdict(outcome)));
+    hfi_json_text(object, "rule", hf_outcome_get_rule(outcome));
+    hfi_json_text(object, "error_type", hf_outcome_get_error_type(outcome));
+    hfi_json_text(object, "message", hf_outcome_get_message(outcome));
+    hfi_json_text(object, "stage", hf_stage_name(hf_outcome_get_stage(outcome)));
+    hfi_json_text(object, "sent", hf_sent_name(sent));
+    if (hf_outcome_get_retry_after_ms(outcome) >= 0)
+        hfi_json_number(object, "retry_after_ms", hf_outcome_get_retry_after_ms(outcome));
+    else
+        json_object_set_new(object, "retry_after_ms", json_null());
+    hfi_json_flag(object, "may_repeat", may);
+    hfi_print_json(object);
+}
+
+static int run(const struct hfi_options *options) {
+    struct asked asked = {0};
+    const struct hfi_value *flag = hfi_flag(options, "sent");
+    int code = read_asked(options, &asked);
+    if (code != 0)
+        return code;
+    struct hf_outcome *outcome = hf_outcome_new();
+    if (!outcome)
+        return hfi_usage("classify", NULL, "out of memory");
+    judge(options, &asked, outcome);
+    enum hf_sent sent = flag->given ? (enum hf_sent)flag->number : hf_outcome_get_sent(outcome);
+    bool may = hf_may_repeat(hfi_flag_text(options, "method", "GET"), hfi_flag(options, "key")->given, sent);
+    if (hfi_manner()->json)
+        print_machine(outcome, sent, may);
+    else
+        print_people(outcome, &asked, sent, may, hfi_flag(options, "explain")->given);
+    hf_outcome_free(outcome);
+    return HFI_EXIT_OK;
+}
+
+const struct hfi_command hfi_command_classify = {
+    .name = "classify",
+    .arguments = "http STATUS | curl CODE | errno NAME | sqlite CODE | sqlstate CODE | mssql N... | mysql N | exit N | signal NAME",
+    .summary = "Prints the verdicts on a failure and the rule that decides",
+    .about = "Three verdicts: for retries within a call, for the breaker, and the class for the job. Of several mssql numbers any\n"
+             "transient one wins. --method, --sent and --key say whether the request may be repeated.",
+    .example = "holdfast classify http 503 --retry-after 120\nholdfast classify curl 56 --method POST --explain",
+    .flags = flags,
+    .min_arguments = 2,
+    .max_arguments = 33,
+    .prints_json = true,
+    .run = run,
+};

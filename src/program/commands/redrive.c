@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `holdfast dead redrive`: new jobs from dead letters, by id or by filter. Must never redrive everything because somebody
+ * left the filter out, nor stop at one that was settled meanwhile. The main thread's.
+ */
+#include <string.h>
+
+#include "program/commands/commands.h"
+#include "program/commands/dead_filter.h"
+#include "program/output.h"
+#include "program/progress.h"
+#include "program/session.h"
+
+static const struct hfi_flag flags[] = {
+    {.name = "actor", .kind = HFI_FLAG_TEXT, .value = "A", .help = "who does it", .required = true},
+    {.name = "reason", .kind = HFI_FLAG_TEXT, .value = "R", .help = "why, for the record"},
+    HFI_DEAD_FILTER_FLAGS,
+    {.name = "all", .kind = HFI_FLAG_SWITCH, .help = "every dead letter, without a filter"},
+    {.name = "payload", .kind = HFI_FLAG_BYTES, .value = "P", .help = "a corrected payload; the original stays on the row; needs --new-key"},
+    {.name = "file", .kind = HFI_FLAG_TEXT, .value = "F", .help = "the corrected payload from a file, or - for stdin"},
+    {.name = "new-key", .kind = HFI_FLAG_SWITCH, .help = "a new idempotency key: the downstream may do it twice"},
+    {.name = "force", .kind = HFI_FLAG_SWITCH, .help = "also those that were handed on"},
+    {.name = "dry-run", .kind = HFI_FLAG_SWITCH, .help = "print what would be redriven, change nothing"},
+    {0},
+};
+
+struct redrive {
+    struct hfi_session session;
+    struct hf_dead_action action;
+    bool dry;
+    int code; /* the worst so far */
+    uint64_t done, refused;
+    json_t *items; /* NULL unless --json */
+    struct hfi_progress progress;
+    bool many;
+};
+
+static void tell(struct redrive *redrive, int64_t id, int64_t new_job) {
+    if (redrive->items) {
+        json_t *item = json_object();
+        hfi_json_number(item, "id", id);
+        if (new_job > 0)
+            hfi_json_number(item, "new_job_id", new_job);
+        else
+            json_object_set_new(item, "new_job_id", json_null());
+        json_array_append_new(redrive->items, item);
+    } else if (redrive->dry) {
+        hfi_say("dead letter %lld would be redriven", (long long)id);
+    } else if (!redrive->many) {
+        hfi_say("dead letter %lld redriven as job %lld", (long long)id, (long long)new_job);
+    }
+}
+
+/* One dead letter. False when going on makes no sense. */
+static bool redrive_one(struct redrive *redrive, int64_t id) {
+    struct hf_error error;
+    int64_t new_job = 0;
+    hf_error_init(&error);
+    int code = redrive->dry ? 0 : hf_dead_redrive(redrive->session.store, id, &redrive->action, &new_job, &error);
+    if (code == 0) {
+        redrive->done++;
+        tell(redrive, id, new_job);
+        return true;
+    }
+    redrive->refused++;
+    int exit_code = hfi_complain(&error);
+    if (redrive->code == 0 || exit_code == HFI_EXIT_FAILED)
+        redrive->code = exit_code;
+    return code == HF_ESTATE || code == HF_ENOENT || code == HF_EEXIST;
+}
+
+static void by_ids(struct redrive *redrive, const struct hfi_options *options, const int64_t *ids) {
+    for (size_t i = 0; i < options->argument_count; i++) {
+        struct hf_dead *dead = NULL;
+        struct hf_error error;
+        hf_error_init(&error);
+        int code = redrive->dry ? hf_dead_get(redrive->session.store, ids[i], &dead, &error) : 0;
+        bool open = code == 0 && (!dead || hf_dead_look(dead)->status == HF_DEAD_DEAD);
+        hf_dead_free(dead);
+        if (code != 0) {
+            redrive->code = hfi_complain(&error);
+        } else if (!open) {
+            redrive->refused++;
+            redrive->code = HFI_EXIT_REFUSED;
+            hfi_say("dead letter %lld is settled already", (long long)ids[i]);
+        } else if (!redrive_one(redrive, ids[i])) {
+            return;
+        }
+    }
+}
+
+static void by_filter(struct redrive *redrive, struct hf_dead_filter *filter) {
+    struct hf_dead_list *list = NULL;
+    struct hf_error error;
+    bool go_on = true;
+    redrive->many = true;
+    filter->limit = 500;
+    hfi_progress_start(&redrive->progress, redrive->dry ? "looked at" : "redriven", 0);
+    do { /* ids go down from page to page, so rows that change status meanwhile do not matter */
+        hf_error_init(&error);
+        if (hf_dead_list_open(redrive->session.store, filter, &list, &error) != 0) {
+            redrive->code = hfi_complain(&error);
+            break;
+        }
+        for (size_t i = 0; go_on && i < hf_dead_list_count(list); i++) {
+            go_on = redrive_one(redrive, hf_dead_list_at(list, i)->id);
+            hfi_progress_move(&redrive->progress, redrive->done);
+        }
+        filter->after_id = hf_dead_list_next(list);
+        hf_dead_list_free(list);
+    } while (go_on && filter->after_id > 0);
+    hfi_progress_end(&redrive->progress);
+}
+
+static int read_action(struct redrive *redrive, const struct hfi_options *options) {
+    struct hfi_payload payload = {0};
+    const char *text = hfi_flag_text(options, "payload", NULL), *file = hfi_flag_text(options, "file", NULL);
+    int code = file ? hfi_payload_file(&redrive->session, file, &payload) : 0;
+    hf_dead_action_init(&redrive->action);
+    redrive->action.actor = hfi_actor(options);
+    redrive->action.reason = hfi_flag_text(options, "reason", NULL);
+    redrive->action.payload = text ? text : payload.data;
+    redrive->action.payload_length = text ? strlen(text) : payload.length;
+    redrive->action.new_key = hfi_flag(options, "new-key")->given;
+    redrive->action.force = hfi_flag(options, "force")->given;
+    return code;
+}
+
+static int check_choice(const struct hfi_options *options, bool filtered) {
+    const char *text = hfi_flag_text(options, "payload", NULL), *file = hfi_flag_text(options, "file", NULL);
+    bool ids = options->argument_count > 0, all = hfi_flag(options, "all")->given;
+    if (!*hfi_flag_text(options, "actor", ""))
+        return hfi_usage("actor", NULL, "it is empty");
+    if (!ids && !filtered && !all)
+        return hfi_usage("dead redrive", "name ids, a filter, or --all", "nothing says which ones");
+    if (ids + filtered + all > 1)
+        return hfi_usage("dead redrive", "give one of them", "ids, filters and --all exclude each other");
+    if (text && file)
+        return hfi_usage("dead redrive", "give one of them", "--payload and --file are both given");
+    if ((text || file) && !hfi_flag(options, "new-key")->given)
+        return hfi_usage("dead redrive", "add --new-key", "another payload is another request: the old key would get the old answer");
+    if ((text || file) && options->argument_count != 1)
+        return hfi_usage("dead redrive", "name one id", "a corrected payload fits one dead letter");
+    return 0;
+}
+
+static void print_end(struct redrive *redrive) {
+    if (redrive->items) {
+        json_t *object = json_object();
+        hfi_json_number(object, redrive->dry ? "would_redrive" : "redriven", (int64_t)redrive->done);
+        hfi_json_number(object, "refused", (int64_t)redrive->refused);
+        json_object_set_new(object, "items", redrive->items);
+        json_object_set_new(object, "next", json_null());
+        hfi_print_json(object);
+    } else if (redrive->many || redrive->dry) {
+        hfi_say("%llu %s, %llu refused", (unsigned long long)redrive->done, redrive->dry ? "would be redriven" : "redriven",
+                (unsigned long long)redrive->refused);
+    }
+}
+
+static int run(const struct hfi_options *options) {
+    struct redrive redrive = {.dry = hfi_flag(options, "dry-run")->given};
+    struct hf_dead_filter filter;
+    int64_t ids[256];
+    int code = check_choice(options, hfi_dead_filter_read(options, &filter));
+    for (size_t i = 0; code == 0 && i < options->argument_count; i++)
+        code = hfi_id_read(options->arguments[i], "dead letter", &ids[i]);
+    if (code != 0)
+        return code;
+    code = hfi_session_open(&redrive.session, options, HFI_SESSION_STORE);
+    if (code == 0)
+        code = read_action(&redrive, options);
+    if (code == 0) {
+        redrive.items = hfi_manner()->json ? json_array() : NULL;
+        if (options->argument_count > 0)
+            by_ids(&redrive, options, ids);
+        else
+            by_filter(&redrive, &filter);
+        print_end(&redrive);
+        code = redrive.code;
+    }
+    hfi_session_close(&redrive.session);
+    return code;
+}
+
+const struct hfi_command hfi_command_dead_redrive = {
+    .name = "dead redrive",
+    .arguments = "[ID...]",
+    .summary = "Makes new jobs from dead letters and marks those as redriven",
+    .about = "By ids, by filters, or --all. The new job has the same idempotency key, so that work that was done after all is not\n"
+             "done twice. A settled dead letter is refused (exit 4).",
+    .example = "holdfast dead redrive --error-type http.503 --actor ada --reason 'payments is back' --dry-run\n"
+               "holdfast dead redrive 3 --actor ada --payload '{\"amount\":7}' --new-key",
+    .flags = flags,
+    .max_arguments = 256,
+    .prints_json = true,
+    .run = run,
+};

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* `holdfast doctor` and `holdfast migrate`: the health and the schema of a store. The main thread's. */
+#include <stdio.h>
+
+#include "program/commands/commands.h"
+#include "program/output.h"
+#include "program/session.h"
+
+struct findings {
+    json_t *items; /* NULL unless --json */
+    int errors, warnings;
+};
+
+static void add(struct findings *findings, bool is_error, const char *check, const char *text, const char *fix) {
+    char clean[2000];
+    findings->errors += is_error;
+    findings->warnings += !is_error;
+    if (findings->items) {
+        json_t *item = json_object();
+        hfi_json_text(item, "severity", is_error ? "error" : "warning");
+        hfi_json_text(item, "check", check);
+        hfi_json_text(item, "text", text);
+        hfi_json_text(item, "fix", fix);
+        json_array_append_new(findings->items, item);
+        return;
+    }
+    hfi_say("%s%s%s %s: %s%s%s%s", hfi_paint(is_error ? "31" : "33"), is_error ? "E" : "W", hfi_unpaint(), check,
+            hfi_printable(clean, sizeof clean, text), fix && *fix ? " (" : "", fix ? fix : "", fix && *fix ? ")" : "");
+}
+
+static void found(bool is_error, const char *check, const char *text, const char *fix, void *user) {
+    add(user, is_error, check, text, fix);
+}
+
+/* The ladder of the configuration belongs to the health of what runs on the store (R16). */
+static void check_config(struct hfi_session *session, struct findings *findings) {
+    struct hfi_check check = {0};
+    struct hf_error error;
+    char text[1600];
+    hfi_config_check(&session->config, &check);
+    for (const struct hfi_problem *problem = session->config.problems.first; problem; problem = problem->next) {
+        hfi_problem_error(&session->config.problems, problem, &error);
+        error.fix[0] = '\0';
+        hf_error_print(&error, text, sizeof text);
+        add(findings, problem->is_error, problem->rule, text, problem->fix);
+    }
+}
+
+static int print_info(struct hfi_session *session) {
+    struct hf_store_info info = {.size = sizeof info};
+    int code = hf_store_look(session->store, &info);
+    if (code != 0)
+        return hfi_usage("store", NULL, "%s", hf_strerror(code));
+    hfi_say("store %s %s, schema %u", info.kind, info.path, info.schema);
+    return 0;
+}
+
+static int run_doctor(const struct hfi_options *options) {
+    struct hfi_session session;
+    struct findings findings = {0};
+    struct hf_error error;
+    hf_error_init(&error);
+    int code = hfi_session_open(&session, options, HFI_SESSION_STORE);
+    if (hfi_manner()->json)
+        findings.items = json_array();
+    if (code == 0)
+        code = print_info(&session);
+    if (code == 0 && hf_store_doctor(session.store, found, &findings, &error) < 0)
+        code = hfi_complain(&error);
+    if (code == 0)
+        check_config(&session, &findings);
+    if (code == 0 && findings.items) {
+        hfi_print_list(findings.items, 0);
+        findings.items = NULL;
+    } else if (code == 0) {
+        hfi_say("%d error%s, %d warning%s", findings.errors, findings.errors == 1 ? "" : "s", findings.warnings,
+                findings.warnings == 1 ? "" : "s");
+    }
+    json_decref(findings.items);
+    hfi_session_close(&session);
+    return code != 0 ? code : findings.errors > 0 ? HFI_EXIT_FAILED : HFI_EXIT_OK;
+}
+
+static int run_migrate(const struct hfi_options *options) {
+    struct hfi_session session;
+    struct hf_store_info info = {.size = sizeof info};
+    int code = hfi_session_open(&session, options, HFI_SESSION_CREATE);
+    int result = code == 0 ? hf_store_look(session.store, &info) : 0;
+    if (result != 0)
+        code = hfi_usage("store", NULL, "%s", hf_strerror(result));
+    if (code == 0 && hfi_manner()->json) {
+        json_t *object = json_object();
+        hfi_json_text(object, "kind", info.kind);
+        hfi_json_text(object, "path", info.path);
+        hfi_json_text(object, "uuid", info.uuid);
+        hfi_json_number(object, "schema", info.schema);
+        hfi_json_number(object, "min_reader", info.min_reader);
+        hfi_json_number(object, "min_writer", info.min_writer);
+        hfi_json_flag(object, "migrated", info.migrated);
+        hfi_print_json(object);
+    } else if (code == 0) {
+        hfi_say("store %s %s: schema %u, %s", info.kind, info.path, info.schema, info.migrated ? "brought up to date" : "up to date already");
+    }
+    hfi_session_close(&session);
+    return code;
+}
+
+const struct hfi_command hfi_command_doctor = {
+    .name = "doctor",
+    .arguments = "",
+    .summary = "Looks for what should not be, in the store and the configuration",
+    .about = "Rows that no scan would find, owners without a node, the integrity of the file, undelivered alerts, the ladder.\n"
+             "Changes nothing. Exit code 1 when there are errors.",
+    .example = "holdfast doctor",
+    .prints_json = true,
+    .run = run_doctor,
+};
+const struct hfi_command hfi_command_migrate = {
+    .name = "migrate",
+    .arguments = "",
+    .summary = "Brings the store's schema up to date, or makes a new store",
+    .about = "Every command does so when it opens the store; this one does nothing else. Each version is one transaction.",
+    .example = "holdfast migrate --store sqlite:/var/lib/holdfast/jobs.db",
+    .prints_json = true,
+    .run = run_migrate,
+};

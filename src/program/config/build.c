@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes the library's options of the settings. Everything they point to lives as long as the configuration. Decides
+ * nothing: a setting that means "not given" stays so. Pure.
+ */
+#include <string.h>
+
+#include "program/config/config.h"
+#include "program/config/tree.h"
+
+static void build_policy(struct hfi_downstream_setting *from) {
+    struct hf_policy_options *policy = &from->policy;
+    policy->retry_backoff = (enum hf_backoff)from->backoff;
+    policy->retry_jitter = (enum hf_jitter)from->jitter;
+    policy->gate_scope = from->gate_scope == 0 ? HF_GATE_DOWNSTREAM : HF_GATE_CALL;
+    policy->breaker_429_failure = from->breaker_429 == 1;
+    policy->on_open = from->on_open == 0 ? HF_ON_OPEN_PARK : HF_ON_OPEN_FAIL;
+    if (from->retry_table.count > 0) {
+        policy->retry_backoff = HF_BACKOFF_TABLE;
+        policy->retry_table_length = (uint32_t)from->retry_table.count;
+        memcpy(policy->retry_table_ms, from->retry_table.items, from->retry_table.count * sizeof(int64_t));
+    }
+}
+
+static void build_downstreams(struct hfi_config *config) {
+    struct hfi_downstream_setting *from = config->settings.downstreams.items;
+    size_t count = config->settings.downstreams.count;
+    struct hf_downstream_options *to = hfi_arena_array(&config->arena, count + 1, sizeof *to);
+    for (size_t i = 0; i < count; i++) {
+        build_policy(&from[i]);
+        hf_downstream_options_init(&to[i]);
+        to[i].name = from[i].item.name;
+        to[i].url = from[i].url;
+        to[i].headers = from[i].headers.items;
+        to[i].header_count = from[i].headers.count;
+        to[i].ca_file = from[i].ca_file;
+        to[i].response_limit = from[i].response_limit;
+        to[i].send_remaining_time = from[i].send_remaining_time;
+        to[i].probe_path = from[i].probe_path;
+        to[i].policy = &from[i].policy;
+    }
+    config->runner.downstreams = to;
+    config->runner.downstream_count = count;
+}
+
+static const struct hf_curve_options *curve_of(const struct hfi_curve_setting *setting) {
+    return setting->given || setting->executions > 0 ? &setting->options : NULL;
+}
+
+static void build_queues(struct hfi_config *config) {
+    const struct hfi_queue_setting *from = config->settings.queues.items;
+    size_t count = config->settings.queues.count;
+    struct hf_queue_options *to = hfi_arena_array(&config->arena, count + 1, sizeof *to);
+    for (size_t i = 0; i < count; i++) {
+        hf_queue_options_init(&to[i]);
+        to[i].name = from[i].item.name;
+        to[i].order = from[i].order;
+        to[i].weight = from[i].weight;
+        to[i].concurrency = from[i].concurrency;
+        to[i].curve = curve_of(&from[i].curve);
+    }
+    config->runner.queue_options = to;
+    config->runner.queue_count = count;
+}
+
+static void build_type(const struct hfi_job_setting *from, struct hf_type_options *to) {
+    static const enum hf_kind kinds[] = {HF_KIND_HTTP, HF_KIND_EXEC, HF_KIND_NOOP};
+    hf_type_options_init(to);
+    to->kind = kinds[from->kind];
+    to->name = from->item.name;
+    to->queue = from->queue;
+    to->repeatable = from->repeatable;
+    to->no_idempotency_key = !from->send_key;
+    to->execution_timeout_ms = from->execution_timeout_ms;
+    to->curve = curve_of(&from->curve);
+    to->never_retry = from->never_retry.items;
+    to->never_retry_count = from->never_retry.count;
+    to->downstream = from->downstream;
+    to->method = from->method;
+    to->path = from->path;
+    to->headers = from->headers.items;
+    to->header_count = from->headers.count;
+    to->command = from->command.items;
+    to->command_length = from->command.count;
+    to->environment = from->environment.items;
+    to->environment_length = from->environment.count;
+    to->directory = from->directory;
+    to->kill_grace_ms = from->kill_grace_ms;
+}
+
+static void build_types(struct hfi_config *config) {
+    const struct hfi_job_setting *from = config->settings.jobs.items;
+    size_t count = config->settings.jobs.count;
+    struct hf_type_options *to = hfi_arena_array(&config->arena, count + 1, sizeof *to);
+    for (size_t i = 0; i < count; i++)
+        build_type(&from[i], &to[i]);
+    config->runner.types = to;
+    config->runner.type_count = count;
+}
+
+static void build_webhooks(struct hfi_config *config) {
+    const struct hfi_alert_setting *from = config->settings.alerts.items;
+    size_t count = config->settings.alerts.count;
+    struct hf_webhook_options *to = hfi_arena_array(&config->arena, count + 1, sizeof *to);
+    for (size_t i = 0; i < count; i++) {
+        hf_webhook_options_init(&to[i]);
+        to[i].name = from[i].item.name;
+        to[i].url = from[i].url;
+        to[i].timeout_ms = from[i].timeout_ms;
+    }
+    config->runner.webhooks = to;
+    config->runner.webhook_count = count;
+}
+
+static void build_node(struct hfi_config *config) {
+    const struct hfi_settings *from = &config->settings;
+    struct hf_runner_options *to = &config->runner;
+    if (from->workers > 0)
+        to->workers = from->workers;
+    if (from->node)
+        to->node = from->node;
+    to->drain_timeout_ms = from->drain_timeout_ms;
+    to->lease_ms = from->lease_ms;
+    to->heartbeat_ms = from->heartbeat_ms;
+    to->poll_ms = from->poll_ms;
+    to->execution_timeout_ms = from->execution_timeout_ms;
+    to->abandon_after_ms = from->abandon_after_ms;
+    to->unknown_type_grace_ms = from->unknown_type_grace_ms;
+    to->max_give_backs = from->max_give_backs;
+    to->max_crashes = from->max_crashes;
+    to->never_retry = from->never_retry.items;
+    to->never_retry_count = from->never_retry.count;
+    to->curve = curve_of(&from->curve);
+    to->keep_succeeded_ms = from->keep_succeeded_ms;
+    to->keep_cancelled_ms = from->keep_cancelled_ms;
+    to->keep_dead_ms = from->keep_dead_ms;
+    to->keep_quarantined_ms = from->keep_quarantined_ms;
+    to->keep_dead_letters_ms = from->keep_dead_letters_ms;
+    to->keep_inbox_ms = from->keep_inbox_ms;
+}
+
+void hfi_config_build(struct hfi_config *config) {
+    hf_runner_options_init(&config->runner);
+    hf_store_options_init(&config->store_options);
+    config->store = config->settings.store;
+    config->store_options.payload_max = (uint32_t)config->settings.payload_limit;
+    config->store_options.normal_sync = config->settings.sync == 1;
+    config->store_options.no_error_detail = !config->settings.error_detail;
+    build_node(config);
+    build_downstreams(config);
+    build_queues(config);
+    build_types(config);
+    build_webhooks(config);
+}

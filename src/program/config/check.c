@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The proof of the ladder for a whole configuration (2.7): each downstream, each job type with its downstream, the node
+ * itself. Findings get the line of the key they speak of. The rules are the library's; this only asks them. Pure.
+ */
+#include <string.h>
+
+#include "holdfast/units.h"
+#include "program/config/config.h"
+#include "program/config/bind.h"
+
+#define DEFAULT_EXECUTIONS 6
+static const int64_t default_waits_ms[] = {60000, 300000, 1800000, 7200000}; /* [S0.6] */
+
+struct finder {
+    struct hfi_config *config;
+    const struct hfi_item *item;
+    const struct hfi_item *other; /* of a job: its downstream, for keys that are not the job's */
+};
+
+/* The item whose section knows the key, so that `breaker.window` of a job's check points into its downstream. */
+static const struct hfi_item *owner(const struct finder *finder, const char *key, const char **path) {
+    const struct hfi_item *items[] = {finder->item, finder->other};
+    for (size_t i = 0; i < 2; i++) {
+        const struct hfi_node *node = items[i] ? hfi_tree_nearest(items[i]->node, key) : NULL;
+        if (node && node != items[i]->node) {
+            *path = items[i] == finder->item ? "" : "downstream ";
+            return items[i];
+        }
+    }
+    *path = "";
+    return finder->item;
+}
+
+static void report(const struct hf_finding *finding, void *user) {
+    const struct finder *finder = user;
+    struct hfi_problems *problems = &finder->config->problems;
+    const char *hint = "";
+    const struct hfi_item *item = owner(finder, finding->key, &hint);
+    const struct hfi_node *node = hfi_tree_nearest(item->node, finding->key);
+    bool whole = node == item->node; /* the key is not written down: its default speaks */
+    const char *what = hfi_arena_print(&finder->config->arena, "%s.%s", hfi_node_path(&finder->config->arena, item->node),
+                                       finding->key);
+    if (item != finder->item)
+        what = hfi_arena_print(&finder->config->arena, "%s, job %s", what, finder->item->name);
+    hfi_problem_add(problems, finding->is_error, hfi_arena_text(&finder->config->arena, finding->rule),
+                    whole ? node->key_line : node->line, whole ? node->key_column : node->column, what, finding->fix, "%s",
+                    finding->why);
+}
+
+static void check_job(struct hfi_config *config, const struct hfi_job_setting *job, struct hfi_type_worst *worst) {
+    const struct hfi_downstream_setting *downstream = hfi_config_downstream(config, job->downstream);
+    struct finder finder = {config, &job->item, downstream ? &downstream->item : NULL};
+    struct hf_curve_options policy;
+    struct hf_ladder ladder;
+    hf_ladder_init(&ladder);
+    hfi_config_policy(config, job, job->queue, &policy);
+    bool given = policy.curve_length > 0;
+    ladder.curve_ms = given ? policy.curve_ms : default_waits_ms;
+    ladder.curve_length = given ? policy.curve_length : sizeof default_waits_ms / sizeof *default_waits_ms;
+    ladder.max_executions = policy.max_executions > 0 ? policy.max_executions
+                            : given                   ? policy.curve_length + 1
+                                                      : DEFAULT_EXECUTIONS;
+    ladder.repeatable = job->repeatable;
+    ladder.execution_timeout_ms = job->execution_timeout_ms >= 0 ? job->execution_timeout_ms : config->settings.execution_timeout_ms;
+    ladder.max_calls_per_job = config->settings.max_calls_per_job;
+    ladder.policy = downstream ? &downstream->policy : NULL;
+    hf_ladder_check(&ladder, report, &finder);
+    worst->name = job->item.name;
+    worst->queue = job->queue;
+    worst->downstream = job->downstream;
+    worst->executions = ladder.max_executions;
+    worst->attempts = downstream ? (job->repeatable ? downstream->policy.retry_max + 1 : 1) : 0;
+    worst->calls = ladder.worst_calls;
+    worst->to_death_ms = ladder.time_to_death_ms;
+}
+
+static void node_error(struct hfi_config *config, const char *rule, const char *path, const char *fix, const char *why) {
+    const struct hfi_node *node = hfi_tree_nearest(config->root, path);
+    hfi_problem_add(&config->problems, true, rule, node->line, node->column, path, fix, "%s", why);
+}
+
+static void check_node(struct hfi_config *config) {
+    const struct hfi_settings *settings = &config->settings;
+    char lease[HF_DURATION_LENGTH], beat[HF_DURATION_LENGTH], three[HF_DURATION_LENGTH];
+    hf_duration_print(settings->lease_ms, lease);
+    hf_duration_print(settings->heartbeat_ms, beat);
+    hf_duration_print(3 * settings->heartbeat_ms, three);
+    if (settings->lease_ms < 3 * settings->heartbeat_ms)
+        node_error(config, "node.lease", hfi_tree_child(hfi_tree_child(config->root, "node"), "lease") ? "node.lease" : "node.heartbeat",
+                   hfi_arena_print(&config->arena, "raise lease to %s, or lower heartbeat", three),
+                   hfi_arena_print(&config->arena, "lease %s < 3 x heartbeat %s = %s: two late beats would lose every job", lease,
+                                   beat, three));
+}
+
+size_t hfi_config_check(struct hfi_config *config, struct hfi_check *check) {
+    struct hfi_downstream_setting *downstreams = config->settings.downstreams.items;
+    const struct hfi_job_setting *jobs = config->settings.jobs.items;
+    for (size_t i = 0; i < config->settings.downstreams.count; i++) {
+        struct finder finder = {config, &downstreams[i].item, NULL};
+        hf_policy_check(&downstreams[i].policy, report, &finder);
+    }
+    check->count = config->settings.jobs.count;
+    check->types = hfi_arena_array(&config->arena, check->count + 1, sizeof *check->types);
+    for (size_t i = 0; i < check->count; i++)
+        check_job(config, &jobs[i], &check->types[i]);
+    check_node(config);
+    return config->problems.errors;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of the configuration's keys. Adding a key is adding a row: parsing, help, the man page and the comparing
+ * tests follow. Decides nothing. Pure.
+ */
+#include "program/config/schema.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "holdfast/units.h"
+#include "program/config/settings.h"
+
+#define S(field) offsetof(struct hfi_settings, field)
+#define D(field) offsetof(struct hfi_downstream_setting, field)
+#define P(field) offsetof(struct hfi_downstream_setting, policy.field)
+#define Q(field) offsetof(struct hfi_queue_setting, field)
+#define J(field) offsetof(struct hfi_job_setting, field)
+#define A(field) offsetof(struct hfi_alert_setting, field)
+#define C(field) offsetof(struct hfi_curve_form, field)
+#define HOUR 3600000.0
+#define DAY (24 * HOUR)
+#define COUNT_MAX 4294967295.0
+#define LONG (36500 * DAY) /* a century in ms: long, and far from overflow */
+
+/* path, type, traits, offset, item size, min, max, default, choices, what it is */
+const struct hfi_key hfi_keys[] = {
+    {"store", HFI_KEY_MAP, HFI_KEY_SHORT, 0, 0, 0, 0, NULL, NULL, "where jobs are kept; a text is its url"},
+    {"store.url", HFI_KEY_URL, HFI_KEY_COMPUTED, S(store), 0, 0, 0, "sqlite:holdfast.db", NULL, "sqlite:PATH or memory:; ${ENV} is replaced, a variable that is not set is an error"},
+    {"store.payload_limit", HFI_KEY_SIZE, 0, S(payload_limit), 0, 1, 1073741824, "64KiB", NULL, "largest payload of a job"},
+    {"store.sync", HFI_KEY_CHOICE, 0, S(sync), 0, 0, 0, "full", "full|normal", "full: a commit survives power loss; normal: the last ones may not"},
+    {"store.error_detail", HFI_KEY_SWITCH, 0, S(error_detail), 0, 0, 0, "true", NULL, "keep the full text of errors in the store"},
+    {"node", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "this process, when it runs jobs"},
+    {"node.name", HFI_KEY_TEXT, HFI_KEY_COMPUTED, S(node), 0, 0, 0, "the host's name", NULL, "how the node is called in the store and the log"},
+    {"node.workers", HFI_KEY_COUNT, HFI_KEY_COMPUTED, S(workers), 0, 1, 1024, "max(2 x CPUs, 8)", NULL, "jobs at once of queues without a concurrency of their own"},
+    {"node.drain_timeout", HFI_KEY_DURATION, 0, S(drain_timeout_ms), 0, 0, DAY, "25s", NULL, "how long running jobs may go on after SIGTERM; less than what the supervisor waits before it kills"},
+    {"node.lease", HFI_KEY_DURATION, 0, S(lease_ms), 0, 1000, DAY, "60s", NULL, "a node unheard of for so long has lost its jobs; at least 3 x heartbeat"},
+    {"node.heartbeat", HFI_KEY_DURATION, 0, S(heartbeat_ms), 0, 100, 8 * HOUR, "15s", NULL, "how often the node is heard of"},
+    {"node.poll", HFI_KEY_DURATION, 0, S(poll_ms), 0, 10, HOUR, "250ms", NULL, "longest sleep before the store is asked again"},
+    {"node.abandon_after", HFI_KEY_DURATION, 0, S(abandon_after_ms), 0, 1000, DAY, "5m", NULL, "a handler so long past its limit loses its slot"},
+    {"node.unknown_type_grace", HFI_KEY_DURATION, 0, S(unknown_type_grace_ms), 0, 0, 30 * DAY, "10m", NULL, "how long jobs of a type no live node knows wait before they are quarantined"},
+    {"node.max_give_backs", HFI_KEY_COUNT, 0, S(max_give_backs), 0, 1, 10000, "20", NULL, "uncounted returns of one job by draining nodes"},
+    {"node.max_crashes", HFI_KEY_COUNT, 0, S(max_crashes), 0, 1, 1000, "3", NULL, "crashes under one job before it is poison"},
+    {"defaults", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "for every job whose type and queue say nothing else"},
+    {"defaults.max_executions", HFI_KEY_COUNT, HFI_KEY_COMPUTED, S(curve.executions), 0, 1, 10000, "6", NULL, "executions before a job is dead; alone it keeps the curve"},
+    {"defaults.retries", HFI_KEY_INTEGER, HFI_KEY_COMPUTED, S(curve.retries), 0, 0, 9999, "5", NULL, "the same as max_executions - 1; give one of the two"},
+    {"defaults.curve", HFI_KEY_CURVE, HFI_KEY_COMPUTED, S(curve), 0, 0, 0, "[60s, 5m, 30m, 2h]", NULL, "waits between executions, the last one again and again; or the keys of `curve`"},
+    {"defaults.execution_timeout", HFI_KEY_DURATION, HFI_KEY_NONE, S(execution_timeout_ms), 0, 1, LONG, "2m", NULL, "limit of one execution; none switches it off"},
+    {"defaults.never_retry", HFI_KEY_TEXTS, 0, S(never_retry), 0, 0, 0, "[]", NULL, "error types, by dotted prefix, that end a job at once"},
+    {"defaults.max_calls_per_job", HFI_KEY_COUNT, 0, S(max_calls_per_job), 0, 1, COUNT_MAX, "100", NULL, "`check` refuses a job type that could call more often than this"},
+    {"curve.base", HFI_KEY_DURATION, 0, C(base_ms), 0, 1, LONG, NULL, NULL, "first wait of base x factor^(n-1)"},
+    {"curve.factor", HFI_KEY_NUMBER, 0, C(factor), 0, 1, 1000, "2", NULL, "growth from wait to wait; needs base"},
+    {"curve.cap", HFI_KEY_DURATION, HFI_KEY_NONE, C(cap_ms), 0, 1, LONG, "none", NULL, "longest wait; needs base"},
+    {"curve.poly", HFI_KEY_COUNT, 0, C(power), 0, 1, 8, NULL, NULL, "the waits are n^poly seconds + plus, instead of base"},
+    {"curve.plus", HFI_KEY_DURATION, 0, C(plus_ms), 0, 0, LONG, "0s", NULL, "added to each wait; needs poly"},
+    {"curve.jitter", HFI_KEY_NUMBER, 0, C(jitter), 0, 0, 1, "0", NULL, "each wait is changed by up to this share"},
+    {"downstreams", HFI_KEY_ITEMS, 0, S(downstreams), sizeof(struct hfi_downstream_setting), 0, 0, NULL, NULL, "what is called: each has limits, retries and a breaker of its own"},
+    {"downstreams.*.url", HFI_KEY_TEXT, HFI_KEY_REQUIRED, D(url), 0, 0, 0, NULL, NULL, "http or https, without query"},
+    {"downstreams.*.connect_timeout", HFI_KEY_DURATION, 0, P(connect_timeout_ms), 0, 1, DAY, "5s", NULL, "limit of resolving, connecting and TLS"},
+    {"downstreams.*.attempt_timeout", HFI_KEY_DURATION, 0, P(attempt_timeout_ms), 0, 1, DAY, "20s", NULL, "limit of one attempt, connecting included"},
+    {"downstreams.*.total_timeout", HFI_KEY_DURATION, 0, P(total_timeout_ms), 0, 1, DAY, "90s", NULL, "limit of a call: waits and all attempts"},
+    {"downstreams.*.allow_truncated", HFI_KEY_SWITCH, 0, P(allow_truncated), 0, 0, 0, "false", NULL, "the last tries may not fit into the total: a warning instead of an error"},
+    {"downstreams.*.retry", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "short retries within one call"},
+    {"downstreams.*.retry.max", HFI_KEY_COUNT, 0, P(retry_max), 0, 0, 100, "3", NULL, "retries; attempts are one more"},
+    {"downstreams.*.retry.backoff", HFI_KEY_CHOICE, 0, D(backoff), 0, 0, 0, "exponential", "constant|linear|exponential|table", "how the waits grow; table when `table` is given"},
+    {"downstreams.*.retry.base", HFI_KEY_DURATION, 0, P(retry_base_ms), 0, 0, DAY, "500ms", NULL, "first wait"},
+    {"downstreams.*.retry.factor", HFI_KEY_NUMBER, 0, P(retry_factor), 0, 1, 1000, "2", NULL, "growth of an exponential backoff"},
+    {"downstreams.*.retry.cap", HFI_KEY_DURATION, 0, P(retry_cap_ms), 0, 0, DAY, "5s", NULL, "longest wait; 5s at most, long waits belong to the jobs"},
+    {"downstreams.*.retry.table", HFI_KEY_WAITS, HFI_KEY_COMPUTED, D(retry_table), 0, 0, DAY, NULL, NULL, "the waits themselves, the last one again and again; 16 at most"},
+    {"downstreams.*.retry.jitter", HFI_KEY_CHOICE, 0, D(jitter), 0, 0, 0, "full", "none|factor|full|equal|decorrelated", "how waits are spread"},
+    {"downstreams.*.retry.jitter_factor", HFI_KEY_NUMBER, 0, P(retry_jitter_factor), 0, 0, 1, "0.1", NULL, "share of a wait that `jitter: factor` may change"},
+    {"downstreams.*.budget", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "bounds the retries of all calls together"},
+    {"downstreams.*.budget.ratio", HFI_KEY_NUMBER, 0, P(budget_ratio), 0, 0, 1, "0.2", NULL, "retries for each call of the window"},
+    {"downstreams.*.budget.floor", HFI_KEY_COUNT, 0, P(budget_floor), 0, 0, 1000000, "10", NULL, "retries of a window that are always allowed"},
+    {"downstreams.*.budget.window", HFI_KEY_DURATION, 0, P(budget_window_ms), 0, 100, HOUR, "10s", NULL, "how far back it counts"},
+    {"downstreams.*.retry_after", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "what a Retry-After of the downstream may do"},
+    {"downstreams.*.retry_after.cap", HFI_KEY_DURATION, 0, P(retry_after_cap_ms), 0, 0, 30 * DAY, "1h", NULL, "longest wait a job takes over from it"},
+    {"downstreams.*.retry_after.gate_cap", HFI_KEY_DURATION, 0, P(gate_cap_ms), 0, 0, DAY, "60s", NULL, "longest time it may keep everybody away from the downstream"},
+    {"downstreams.*.retry_after.scope", HFI_KEY_CHOICE, 0, D(gate_scope), 0, 0, 0, "downstream", "downstream|call", "whom it keeps away: everybody, or the call that got it"},
+    {"downstreams.*.breaker_429", HFI_KEY_CHOICE, 0, D(breaker_429), 0, 0, 0, "neutral", "neutral|failure", "what a 429 is for the breaker"},
+    {"downstreams.*.breaker", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "stops calls to a downstream that fails"},
+    {"downstreams.*.breaker.window", HFI_KEY_DURATION, 0, P(breaker_window_ms), 0, 10, DAY, "60s", NULL, "how far back it looks; at least 2 x attempt_timeout"},
+    {"downstreams.*.breaker.ratio", HFI_KEY_NUMBER, 0, P(breaker_ratio), 0, 0, 1, "0.5", NULL, "share of failures that opens it, above 0"},
+    {"downstreams.*.breaker.min_calls", HFI_KEY_COUNT, 0, P(breaker_min_calls), 0, 1, COUNT_MAX, "20", NULL, "calls in the window below which the ratio says nothing"},
+    {"downstreams.*.breaker.consecutive", HFI_KEY_COUNT, 0, P(breaker_consecutive), 0, 0, COUNT_MAX, "0", NULL, "failures in a row that open it; 0 = off"},
+    {"downstreams.*.breaker.slow_ratio", HFI_KEY_NUMBER, 0, P(breaker_slow_ratio), 0, 0, 1, "0", NULL, "share of slow calls that opens it; 0 = off"},
+    {"downstreams.*.breaker.slow_after", HFI_KEY_DURATION, 0, P(breaker_slow_after_ms), 0, 0, DAY, "0s", NULL, "what slow means; with slow_ratio only"},
+    {"downstreams.*.breaker.break", HFI_KEY_DURATION, 0, P(breaker_break_ms), 0, 1, 30 * DAY, "5s", NULL, "first break"},
+    {"downstreams.*.breaker.max_break", HFI_KEY_DURATION, 0, P(breaker_max_break_ms), 0, 1, 30 * DAY, "60s", NULL, "longest break"},
+    {"downstreams.*.breaker.break_factor", HFI_KEY_NUMBER, 0, P(breaker_break_factor), 0, 1, 1000, "2", NULL, "growth from break to break"},
+    {"downstreams.*.breaker.break_jitter", HFI_KEY_NUMBER, 0, P(breaker_break_jitter), 0, 0, 1, "0.1", NULL, "share of a break that is spread"},
+    {"downstreams.*.breaker.probes", HFI_KEY_COUNT, 0, P(breaker_probes), 0, 1, 16, "3", NULL, "attempts that test a downstream after a break, at most at once"},
+    {"downstreams.*.breaker.tolerated", HFI_KEY_COUNT, 0, P(breaker_tolerated), 0, 0, 15, "0", NULL, "failed probes that still close it"},
+    {"downstreams.*.breaker.ramp", HFI_KEY_DURATION, 0, P(breaker_ramp_ms), 0, 0, DAY, "10s", NULL, "time in which traffic comes back after it closed; 0s = none"},
+    {"downstreams.*.breaker.lease", HFI_KEY_DURATION, HFI_KEY_COMPUTED, P(breaker_lease_ms), 0, 1, DAY, "attempt_timeout + 10s", NULL, "a permit unreported for so long is a lost probe"},
+    {"downstreams.*.bulkhead", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "bounds the attempts at once"},
+    {"downstreams.*.bulkhead.max", HFI_KEY_COUNT, 0, P(bulkhead_max), 0, 1, 100000, "64", NULL, "attempts in flight"},
+    {"downstreams.*.bulkhead.queue", HFI_KEY_COUNT, 0, P(bulkhead_queue), 0, 0, 1000000, "0", NULL, "calls that may wait for a place; the wait counts against the total"},
+    {"downstreams.*.on_open", HFI_KEY_CHOICE, 0, D(on_open), 0, 0, 0, "park", "park|fail", "jobs while the breaker is open: keep them, or fail them along their curve"},
+    {"downstreams.*.give_up_after", HFI_KEY_DURATION, 0, P(give_up_after_ms), 0, 1, 3650 * DAY, "24h", NULL, "a job kept back so long is dead"},
+    {"downstreams.*.declared_rate", HFI_KEY_RATE, 0, P(declared_rate), 0, 0, 10000000, "0/s", NULL, "calls you expect, for `check` only; 0/s = unknown"},
+    {"downstreams.*.probe", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "a cheap request that tests the downstream after a break; without it jobs do"},
+    {"downstreams.*.probe.path", HFI_KEY_TEXT, HFI_KEY_REQUIRED, D(probe_path), 0, 0, 0, NULL, NULL, "path of a GET below the url"},
+    {"downstreams.*.headers", HFI_KEY_HEADERS, 0, D(headers), 0, 0, 0, NULL, NULL, "sent with every call; values may be ${ENV} or file:PATH and are never shown"},
+    {"downstreams.*.ca_file", HFI_KEY_TEXT, HFI_KEY_COMPUTED, D(ca_file), 0, 0, 0, "the system's", NULL, "certificates to trust, PEM"},
+    {"downstreams.*.response_limit", HFI_KEY_SIZE, 0, D(response_limit), 0, 1, 1073741824, "1MiB", NULL, "largest answer, after decoding"},
+    {"downstreams.*.send_remaining_time", HFI_KEY_SWITCH, 0, D(send_remaining_time), 0, 0, 0, "false", NULL, "send Holdfast-Timeout-Ms: what is left of the total"},
+    {"queues", HFI_KEY_ITEMS, 0, S(queues), sizeof(struct hfi_queue_setting), 0, 0, NULL, NULL, "where jobs wait; one that is not here has the defaults"},
+    {"queues.*.order", HFI_KEY_INTEGER, 0, Q(order), 0, -1000000, 1000000, "100", NULL, "lower ones first, strictly"},
+    {"queues.*.weight", HFI_KEY_COUNT, 0, Q(weight), 0, 1, 10000, "1", NULL, "share among queues of the same order"},
+    {"queues.*.concurrency", HFI_KEY_COUNT, HFI_KEY_COMPUTED, Q(concurrency), 0, 1, 100000, "shares node.workers", NULL, "jobs at once, reserved on each node"},
+    {"queues.*.max_executions", HFI_KEY_COUNT, HFI_KEY_COMPUTED, Q(curve.executions), 0, 1, 10000, "the defaults'", NULL, "as defaults.max_executions"},
+    {"queues.*.retries", HFI_KEY_INTEGER, HFI_KEY_COMPUTED, Q(curve.retries), 0, 0, 9999, NULL, NULL, "as defaults.retries"},
+    {"queues.*.curve", HFI_KEY_CURVE, HFI_KEY_COMPUTED, Q(curve), 0, 0, 0, "the defaults'", NULL, "as defaults.curve; replaces the whole policy"},
+    {"jobs", HFI_KEY_ITEMS, 0, S(jobs), sizeof(struct hfi_job_setting), 0, 0, NULL, NULL, "job types by name"},
+    {"jobs.*.kind", HFI_KEY_CHOICE, HFI_KEY_REQUIRED, J(kind), 0, 0, 0, NULL, "http|exec|noop", "http: a call of a downstream with the payload as its body; exec: a command with the payload on stdin; noop: nothing, for benchmarks"},
+    {"jobs.*.queue", HFI_KEY_TEXT, 0, J(queue), 0, 0, 0, "default", NULL, "queue of jobs that name none"},
+    {"jobs.*.repeatable", HFI_KEY_SWITCH, 0, J(repeatable), 0, 0, 0, "true", NULL, "false: never executed again unless nothing was sent"},
+    {"jobs.*.execution_timeout", HFI_KEY_DURATION, HFI_KEY_NONE | HFI_KEY_COMPUTED, J(execution_timeout_ms), 0, 1, LONG, "the defaults'", NULL, "limit of one execution; none switches it off"},
+    {"jobs.*.max_executions", HFI_KEY_COUNT, HFI_KEY_COMPUTED, J(curve.executions), 0, 1, 10000, "the queue's", NULL, "as defaults.max_executions"},
+    {"jobs.*.retries", HFI_KEY_INTEGER, HFI_KEY_COMPUTED, J(curve.retries), 0, 0, 9999, NULL, NULL, "as defaults.retries"},
+    {"jobs.*.curve", HFI_KEY_CURVE, HFI_KEY_COMPUTED, J(curve), 0, 0, 0, "the queue's", NULL, "as defaults.curve; replaces the whole policy"},
+    {"jobs.*.never_retry", HFI_KEY_TEXTS, 0, J(never_retry), 0, 0, 0, "[]", NULL, "as defaults.never_retry, besides those"},
+    {"jobs.*.downstream", HFI_KEY_TEXT, 0, J(downstream), 0, 0, 0, NULL, NULL, "http: what is called; required there"},
+    {"jobs.*.method", HFI_KEY_TEXT, 0, J(method), 0, 0, 0, "POST", NULL, "http: the method"},
+    {"jobs.*.path", HFI_KEY_TEXT, 0, J(path), 0, 0, 0, "", NULL, "http: appended to the downstream's url, starts with /"},
+    {"jobs.*.headers", HFI_KEY_HEADERS, 0, J(headers), 0, 0, 0, NULL, NULL, "http: sent besides the downstream's"},
+    {"jobs.*.idempotency_key", HFI_KEY_SWITCH, 0, J(send_key), 0, 0, 0, "true", NULL, "http: send the job's key as Idempotency-Key"},
+    {"jobs.*.command", HFI_KEY_TEXTS, 0, J(command), 0, 0, 0, NULL, NULL, "exec: absolute path and arguments, no shell; required there"},
+    {"jobs.*.environment", HFI_KEY_TEXTS, 0, J(environment), 0, 0, 0, "[]", NULL, "exec: NAME=value, or NAME to hand it on; nothing else is there"},
+    {"jobs.*.directory", HFI_KEY_TEXT, HFI_KEY_COMPUTED, J(directory), 0, 0, 0, "/", NULL, "exec: where it runs, absolute"},
+    {"jobs.*.kill_grace", HFI_KEY_DURATION, 0, J(kill_grace_ms), 0, 0, HOUR, "5s", NULL, "exec: between TERM and KILL"},
+    {"retention", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "how long what has ended is kept"},
+    {"retention.succeeded", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_succeeded_ms), 0, 0, LONG, "7d", NULL, "succeeded jobs; none = for ever, here and below"},
+    {"retention.cancelled", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_cancelled_ms), 0, 0, LONG, "7d", NULL, "cancelled jobs"},
+    {"retention.dead", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_dead_ms), 0, 0, LONG, "30d", NULL, "dead jobs; their dead letters stay"},
+    {"retention.quarantined", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_quarantined_ms), 0, 0, LONG, "30d", NULL, "quarantined jobs; their dead letters stay"},
+    {"retention.dead_letters", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_dead_letters_ms), 0, 0, LONG, "90d", NULL, "dead letters that are redriven, resolved or discarded; others are never pruned"},
+    {"retention.inbox", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_inbox_ms), 0, 0, LONG, "30d", NULL, "ids of messages of other systems, against second deliveries"},
+    {"alerts", HFI_KEY_ITEMS, 0, S(alerts), sizeof(struct hfi_alert_setting), 0, 0, NULL, NULL, "who hears of every death"},
+    {"alerts.*.webhook", HFI_KEY_MAP, HFI_KEY_REQUIRED, 0, 0, 0, 0, NULL, NULL, "one POST of JSON with `text` and `content`"},
+    {"alerts.*.webhook.url", HFI_KEY_SECRET, HFI_KEY_REQUIRED, A(url), 0, 0, 0, NULL, NULL, "http or https; may be ${ENV} or file:PATH and is never shown"},
+    {"alerts.*.webhook.timeout", HFI_KEY_DURATION, 0, A(timeout_ms), 0, 1, HOUR, "10s", NULL, "limit of one try"},
+};
+const size_t hfi_key_count = sizeof hfi_keys / sizeof *hfi_keys;
+
+const char *hfi_key_name(const struct hfi_key *key) {
+    const char *dot = strrchr(key->path, '.');
+    return dot ? dot + 1 : key->path;
+}
+
+bool hfi_key_is_below(const struct hfi_key *key, const char *prefix) {
+    size_t length = strlen(prefix);
+    if (length == 0)
+        return !strchr(key->path, '.');
+    return strncmp(key->path, prefix, length) == 0 && key->path[length] == '.' && !strchr(key->path + length + 1, '.');
+}
+
+const struct hfi_key *hfi_key_find(const char *prefix, const char *name) {
+    for (size_t i = 0; i < hfi_key_count; i++)
+        if (hfi_key_is_below(&hfi_keys[i], prefix) && strcmp(hfi_key_name(&hfi_keys[i]), name) == 0)
+            return &hfi_keys[i];
+    return NULL;
+}
+
+static const char *type_name(enum hfi_key_type type) {
+    static const char *const names[] = {"map", "map of names", "text", "secret text", "URL", "duration", "size", "whole number",
+                                        "whole number", "number", "rate", "true or false", "", "list of texts",
+                                        "list of durations", "map of texts", "list of durations or map"};
+    return names[type];
+}
+
+char *hfi_key_describe(const struct hfi_key *key, char *text) {
+    char low[HF_DURATION_LENGTH], high[HF_DURATION_LENGTH];
+    int at = snprintf(text, 160, "%s", type_name(key->type));
+    for (const char *from = key->choices ? key->choices : ""; *from && at < 150; from++)
+        at += *from == '|' ? snprintf(text + at, (size_t)(160 - at), ", ") : snprintf(text + at, (size_t)(160 - at), "%c", *from);
+    if (key->type == HFI_KEY_DURATION)
+        at += snprintf(text + at, (size_t)(160 - at), " %s to %s", hf_duration_print((int64_t)key->min, low),
+                       hf_duration_print((int64_t)key->max, high));
+    else if (key->type == HFI_KEY_NUMBER || key->type == HFI_KEY_INTEGER || key->type == HFI_KEY_COUNT)
+        at += snprintf(text + at, (size_t)(160 - at), " %.10g to %.10g", key->min, key->max);
+    if (key->traits & HFI_KEY_NONE)
+        at += snprintf(text + at, (size_t)(160 - at), " or none");
+    return text;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_CONFIG_SCHEMA_H
+#define HFI_CONFIG_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Every key of the configuration in one table: it drives the binding, `holdfast check --explain`, holdfast.yaml(5)
+ * and the tests. A key that is not here is unknown.
+ */
+enum hfi_key_type {
+    HFI_KEY_MAP,      /* a fixed set of keys below it */
+    HFI_KEY_ITEMS,    /* names chosen by the user, each a map of the keys below `path.*` */
+    HFI_KEY_TEXT,     /* const char *, literal: no ${ENV} */
+    HFI_KEY_SECRET,   /* const char *; ${ENV} and file:PATH */
+    HFI_KEY_URL,      /* const char *; ${ENV} */
+    HFI_KEY_DURATION, /* int64_t ms, with a unit */
+    HFI_KEY_SIZE,     /* int64_t bytes, with a unit */
+    HFI_KEY_COUNT,    /* uint32_t */
+    HFI_KEY_INTEGER,  /* int32_t */
+    HFI_KEY_NUMBER,   /* double, plain decimal */
+    HFI_KEY_RATE,     /* double a second: 10/s, 600/m */
+    HFI_KEY_SWITCH,   /* bool: true or false */
+    HFI_KEY_CHOICE,   /* int: index in `choices` */
+    HFI_KEY_TEXTS,    /* struct hfi_texts */
+    HFI_KEY_WAITS,    /* struct hfi_waits */
+    HFI_KEY_HEADERS,  /* struct hfi_headers: name → secret */
+    HFI_KEY_CURVE     /* struct hfi_curve_setting: a list of waits, or the keys below `curve` */
+};
+
+enum {
+    HFI_KEY_REQUIRED = 1,
+    HFI_KEY_NONE = 2,     /* a duration that takes `none`, stored as 0 */
+    HFI_KEY_COMPUTED = 4, /* the default is told to people, not read: something else works it out */
+    HFI_KEY_SHORT = 8     /* a map that may be written as one text, which is its key `url` */
+};
+
+struct hfi_key {
+    const char *path;    /* "downstreams.*.retry.max" */
+    enum hfi_key_type type;
+    unsigned traits;     /* HFI_KEY_REQUIRED … */
+    size_t offset;       /* in the item, or in struct hfi_settings outside of items */
+    size_t size;         /* ITEMS: of one item */
+    double min, max;     /* inclusive, of numbers; both 0 = what the type holds */
+    const char *preset;  /* default as one would write it; NULL: none */
+    const char *choices; /* "park|fail" */
+    const char *doc;
+};
+
+extern const struct hfi_key hfi_keys[];
+extern const size_t hfi_key_count;
+
+/* The key `name` right below `prefix` ("" = top), NULL if there is none. */
+const struct hfi_key *hfi_key_find(const char *prefix, const char *name);
+bool hfi_key_is_below(const struct hfi_key *key, const char *prefix); /* right below it */
+const char *hfi_key_name(const struct hfi_key *key); /* last part of the path */
+
+/* For people: "duration, 1ms … 1h" and so on, into at least 160 bytes. */
+char *hfi_key_describe(const struct hfi_key *key, char *text);
+
+#endif

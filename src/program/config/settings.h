@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_CONFIG_SETTINGS_H
+#define HFI_CONFIG_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/http.h"
+#include "holdfast/policy.h"
+#include "holdfast/runner.h"
+#include "holdfast/store.h"
+#include "program/config/tree.h"
+
+/* What the keys of the schema are written into; build.c makes the library's options of it. */
+struct hfi_texts {
+    const char *const *items;
+    size_t count;
+};
+struct hfi_waits {
+    const int64_t *items;
+    size_t count;
+};
+struct hfi_headers {
+    const struct hf_header *items;
+    size_t count;
+};
+/* The keys `curve`, `max_executions` and `retries` of one level; nothing given: the next level decides. */
+struct hfi_curve_setting {
+    struct hf_curve_options options;
+    bool given;          /* `curve` */
+    uint32_t executions; /* `max_executions`, 0 = not given */
+    int32_t retries;     /* -1 = not given; executions = retries + 1 (C7) */
+};
+/* A curve written as a map. */
+struct hfi_curve_form {
+    int64_t base_ms, cap_ms, plus_ms;
+    double factor, jitter;
+    uint32_t power;
+};
+
+/* The start of every item: its name in the file and its node. */
+struct hfi_item {
+    const char *name;
+    const struct hfi_node *node;
+};
+struct hfi_items {
+    void *items; /* array of structs that begin with struct hfi_item */
+    size_t count;
+};
+
+struct hfi_downstream_setting {
+    struct hfi_item item;
+    struct hf_policy_options policy;
+    const char *url, *ca_file, *probe_path;
+    struct hfi_headers headers;
+    struct hfi_waits retry_table;
+    int64_t response_limit;
+    int backoff, jitter, breaker_429, gate_scope, on_open;
+    bool send_remaining_time;
+};
+struct hfi_queue_setting {
+    struct hfi_item item;
+    int32_t order;
+    uint32_t weight, concurrency;
+    struct hfi_curve_setting curve;
+};
+enum hfi_job_kind { HFI_JOB_HTTP, HFI_JOB_EXEC, HFI_JOB_NOOP };
+struct hfi_job_setting {
+    struct hfi_item item;
+    int kind;
+    const char *queue, *downstream, *method, *path, *directory;
+    struct hfi_headers headers;
+    struct hfi_texts command, environment, never_retry;
+    struct hfi_curve_setting curve;
+    int64_t execution_timeout_ms, kill_grace_ms;
+    bool repeatable, send_key;
+};
+struct hfi_alert_setting {
+    struct hfi_item item;
+    const char *url;
+    int64_t timeout_ms;
+};
+
+struct hfi_settings {
+    const char *store;
+    int64_t payload_limit;
+    int sync;
+    bool error_detail;
+    const char *node;
+    uint32_t workers, max_give_backs, max_crashes;
+    int64_t drain_timeout_ms, lease_ms, heartbeat_ms, poll_ms, abandon_after_ms, unknown_type_grace_ms;
+    struct hfi_curve_setting curve;
+    int64_t execution_timeout_ms;
+    struct hfi_texts never_retry;
+    uint32_t max_calls_per_job;
+    int64_t keep_succeeded_ms, keep_cancelled_ms, keep_dead_ms, keep_quarantined_ms, keep_dead_letters_ms, keep_inbox_ms;
+    struct hfi_items downstreams, queues, jobs, alerts;
+};
+
+#endif

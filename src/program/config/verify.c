@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What single keys cannot know: that names lead somewhere, that a kind has what it needs, that texts have the form their
+ * use demands. The ladder's numbers are check.c's. Pure.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "program/config/bind.h"
+#include "program/config/config.h"
+#include "program/nearest.h"
+
+#define TOKEN "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+static const struct hfi_node *at(const struct hfi_item *item, const char *path) {
+    return hfi_tree_nearest(item->node, path);
+}
+
+static bool is_web_url(const char *url) {
+    return (strncmp(url, "http://", 7) == 0 && url[7]) || (strncmp(url, "https://", 8) == 0 && url[8]);
+}
+
+static void check_downstream(struct hfi_binding *binding, const struct hfi_downstream_setting *downstream) {
+    const struct hfi_item *item = &downstream->item;
+    if (downstream->url && (!is_web_url(downstream->url) || strpbrk(downstream->url, "?# \t")))
+        hfi_bind_error(binding, "config.url", at(item, "url"), "write https://host[:port][/path]",
+                       "`%.100s` is not an http or https URL without query", downstream->url);
+    if (downstream->probe_path && downstream->probe_path[0] != '/')
+        hfi_bind_error(binding, "config.path", at(item, "probe.path"), "begin it with /", "`%.100s` is not a path",
+                       downstream->probe_path);
+    if (downstream->retry_table.count > HF_BACKOFF_TABLE_MAX)
+        hfi_bind_error(binding, "config.table", at(item, "retry.table"), "the last one is used again and again",
+                       "%zu waits, %d at most", downstream->retry_table.count, HF_BACKOFF_TABLE_MAX);
+    if (downstream->retry_table.count > 0 && at(item, "retry.backoff") != at(item, "retry") &&
+        downstream->backoff != HF_BACKOFF_TABLE)
+        hfi_bind_error(binding, "config.table", at(item, "retry.table"), "leave backoff out", "`backoff` is not table");
+    if (downstream->retry_table.count == 0 && downstream->backoff == HF_BACKOFF_TABLE)
+        hfi_bind_error(binding, "config.table", at(item, "retry.backoff"), "add table: [200ms, 1s]", "the key `table` is missing");
+}
+
+/* Keys that say nothing for a job's kind are slips. */
+static void check_foreign(struct hfi_binding *binding, const struct hfi_job_setting *job) {
+    static const struct {
+        const char *key;
+        int kind;
+    } owners[] = {{"downstream", HFI_JOB_HTTP}, {"method", HFI_JOB_HTTP},      {"path", HFI_JOB_HTTP},
+                  {"headers", HFI_JOB_HTTP},    {"idempotency_key", HFI_JOB_HTTP}, {"command", HFI_JOB_EXEC},
+                  {"environment", HFI_JOB_EXEC}, {"directory", HFI_JOB_EXEC},   {"kill_grace", HFI_JOB_EXEC}};
+    for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
+        const struct hfi_node *node = hfi_tree_child(job->item.node, owners[i].key);
+        if (node && owners[i].kind != job->kind)
+            hfi_bind_error(binding, "config.kind", node, "leave it out, or change kind", "only kind %s has this key",
+                           owners[i].kind == HFI_JOB_HTTP ? "http" : "exec");
+    }
+}
+
+static void check_target(struct hfi_binding *binding, const struct hfi_config *config, const struct hfi_job_setting *job) {
+    struct hfi_nearest nearest;
+    const struct hfi_downstream_setting *downstreams = config->settings.downstreams.items;
+    if (!job->downstream) {
+        hfi_bind_error(binding, "config.missing_key", job->item.node, "name one of downstreams", "the key `downstream` is missing");
+        return;
+    }
+    if (hfi_config_downstream(config, job->downstream))
+        return;
+    hfi_nearest_init(&nearest, job->downstream);
+    for (size_t i = 0; i < config->settings.downstreams.count; i++)
+        hfi_nearest_offer(&nearest, downstreams[i].item.name);
+    hfi_bind_error(binding, "config.reference", at(&job->item, "downstream"),
+                   nearest.best ? hfi_arena_print(binding->arena, "did you mean `%s`?", nearest.best) : "add it to downstreams",
+                   "there is no downstream `%.120s`", job->downstream);
+}
+
+static void check_http(struct hfi_binding *binding, const struct hfi_config *config, const struct hfi_job_setting *job) {
+    check_target(binding, config, job);
+    if (!*job->method || job->method[strspn(job->method, TOKEN)])
+        hfi_bind_error(binding, "config.method", at(&job->item, "method"), "write POST, PUT, GET …", "`%.60s` is not a method",
+                       job->method);
+    if (*job->path && (job->path[0] != '/' || strpbrk(job->path, " \t\r\n#")))
+        hfi_bind_error(binding, "config.path", at(&job->item, "path"), "begin it with /, without blanks", "`%.100s` is not a path",
+                       job->path);
+}
+
+static void check_exec(struct hfi_binding *binding, const struct hfi_job_setting *job) {
+    if (job->command.count == 0)
+        hfi_bind_error(binding, "config.missing_key", at(&job->item, "command"), "write command: [/path/to/program]",
+                       "kind exec needs a `command`");
+    else if (job->command.items[0][0] != '/')
+        hfi_bind_error(binding, "config.command", at(&job->item, "command"), "write its absolute path",
+                       "`%.100s` is not an absolute path", job->command.items[0]);
+    if (job->directory && job->directory[0] != '/')
+        hfi_bind_error(binding, "config.path", at(&job->item, "directory"), "write an absolute path", "`%.100s` is not absolute",
+                       job->directory);
+    for (size_t i = 0; i < job->environment.count; i++)
+        if (strcspn(job->environment.items[i], "=") == 0)
+            hfi_bind_error(binding, "config.environment", at(&job->item, "environment"), "write NAME=value or NAME",
+                           "`%.60s` has no name", job->environment.items[i]);
+}
+
+static void check_queue(struct hfi_binding *binding, const struct hfi_config *config, const struct hfi_job_setting *job) {
+    const struct hfi_queue_setting *queues = config->settings.queues.items;
+    const struct hfi_node *node = at(&job->item, "queue");
+    struct hfi_nearest nearest;
+    if (config->settings.queues.count == 0 || strcmp(job->queue, "default") == 0 || hfi_config_queue(config, job->queue))
+        return;
+    hfi_nearest_init(&nearest, job->queue);
+    for (size_t i = 0; i < config->settings.queues.count; i++)
+        hfi_nearest_offer(&nearest, queues[i].item.name);
+    hfi_problem_add(binding->problems, false, "config.reference", node->line, node->column, hfi_node_path(binding->arena, node),
+                    nearest.best ? hfi_arena_print(binding->arena, "did you mean `%s`?", nearest.best) : "add it to queues",
+                    "there is no queue `%.120s` here: it gets the defaults", job->queue);
+}
+
+static void check_job(struct hfi_binding *binding, const struct hfi_config *config, const struct hfi_job_setting *job) {
+    if (!hfi_tree_child(job->item.node, "kind"))
+        return; /* said already */
+    check_foreign(binding, job);
+    if (job->kind == HFI_JOB_HTTP)
+        check_http(binding, config, job);
+    if (job->kind == HFI_JOB_EXEC)
+        check_exec(binding, job);
+    if (!*job->queue || strlen(job->queue) > 120)
+        hfi_bind_error(binding, "config.name", at(&job->item, "queue"), "choose another one", "a queue's name has 1 to 120 bytes");
+    else
+        check_queue(binding, config, job);
+}
+
+/* `sql.40P01`: words of letters, digits, - and _ joined by single dots. A bad entry would never match [S2.16]. */
+static bool is_error_type(const char *text) {
+    for (size_t length = 0;; text += length + 1) {
+        length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+        if (length == 0 || text[length] != '.')
+            return length > 0 && text[length] == '\0';
+    }
+}
+
+static void check_never_retry(struct hfi_binding *binding, const struct hfi_texts *list, const struct hfi_node *node) {
+    for (size_t i = 0; i < list->count; i++)
+        if (!is_error_type(list->items[i]))
+            hfi_bind_error(binding, "config.error_type", node, "write a prefix such as http.404, sql or validation",
+                           "`%.70s` is not a dotted error type", list->items[i]);
+}
+
+void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
+    const struct hfi_settings *settings = &config->settings;
+    const struct hfi_downstream_setting *downstreams = settings->downstreams.items;
+    const struct hfi_job_setting *jobs = settings->jobs.items;
+    const struct hfi_alert_setting *alerts = settings->alerts.items;
+    for (size_t i = 0; i < settings->downstreams.count; i++)
+        check_downstream(binding, &downstreams[i]);
+    for (size_t i = 0; i < settings->jobs.count; i++)
+        check_job(binding, config, &jobs[i]);
+    for (size_t i = 0; i < settings->jobs.count; i++)
+        check_never_retry(binding, &jobs[i].never_retry, at(&jobs[i].item, "never_retry"));
+    /* The url is a secret: the complaint does not show it. */
+    for (size_t i = 0; i < settings->alerts.count; i++)
+        if (alerts[i].url && binding->secrets && !is_web_url(alerts[i].url))
+            hfi_bind_error(binding, "config.url", at(&alerts[i].item, "webhook.url"), "write https://…",
+                           "it is not an http or https URL");
+    check_never_retry(binding, &settings->never_retry, hfi_tree_nearest(config->root, "defaults.never_retry"));
+}

@@ -1,0 +1,168 @@
+# The configuration: strict YAML, every complaint with its place, the numbers and a fix.
+$ holdfast check
+(no configuration file: all defaults): 0 errors, 0 warnings
+
+# The example of the design (without what later issues bring) is accepted, and its truncated ladder is told [S0.31].
+file holdfast.yaml
+store: sqlite:jobs.db
+node: {workers: 8, drain_timeout: 25s, lease: 60s, heartbeat: 15s, poll: 250ms}
+defaults: {max_executions: 6, curve: [60s, 5m, 30m, 2h], execution_timeout: 2m, never_retry: [validation]}
+downstreams:
+  payments:
+    url: https://payments.example
+    connect_timeout: 5s
+    attempt_timeout: 15s
+    total_timeout: 50s
+    allow_truncated: true
+    retry: {max: 3, base: 500ms, factor: 2, jitter: full, cap: 5s}
+    breaker: {window: 60s, ratio: 0.5, min_calls: 20, break: 5s, max_break: 60s, probes: 3, ramp: 10s}
+    bulkhead: {max: 64, queue: 0}
+    on_open: park
+    give_up_after: 24h
+    retry_after: {cap: 1h, gate_cap: 60s}
+    probe: {path: /healthz}
+    headers: {authorization: "${PAYMENTS_TOKEN}"}
+queues:
+  critical: {order: 1, concurrency: 16}
+  default:  {order: 2, concurrency: 8, curve: [5s, 5m, 5h], max_executions: 4}
+  reports:  {order: 3, concurrency: 2}
+jobs:
+  charge:  {kind: http, downstream: payments, method: POST, path: /charges, repeatable: false}
+  invoice: {kind: exec, command: [/usr/local/bin/render-invoice], queue: reports, execution_timeout: 5m}
+retention: {succeeded: 7d, cancelled: 7d, dead: 30d, quarantined: 30d, dead_letters: 90d, inbox: 30d}
+alerts:
+  pager: {webhook: {url: "file:hook"}}
+end
+file hook
+https://hooks.example/1
+end
+$ holdfast check
+E holdfast.yaml:18:30: downstreams.payments.headers.authorization: the environment variable PAYMENTS_TOKEN is not set (set it, or write the value out) [config.secret]
+holdfast.yaml: 1 error, 0 warnings
+[2]
+$ holdfast check --quiet
+! holdfast: holdfast.yaml:18:30: downstreams.payments.headers.authorization: the environment variable PAYMENTS_TOKEN is not set (set it, or write the value out)
+[2]
+setenv PAYMENTS_TOKEN secret
+$ holdfast check
+~ W holdfast.yaml:9:20: downstreams.payments.total_timeout: 4 attempts of 15s .* \[ladder.truncated\]
+JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME TO DEATH
+charge    default  payments             4              1                 1           5h8m
+invoice   reports  -                    6              0                 0           5h6m
+holdfast.yaml: 0 errors, 1 warning
+$ holdfast check --json
+~ \{"file":"holdfast.yaml","errors":0,"warnings":1,"types":\[\{"type":"charge",.*"worst_case_calls":1,"time_to_death_ms":18505000\},.*\],"items":\[\{"severity":"warning","rule":"ladder.truncated","file":"holdfast.yaml","line":9,"column":20,.*"next":null\}
+
+# A secret never shows, whatever is wrong with it.
+file hook
+not a url of 4711
+end
+$ holdfast check
+E holdfast.yaml:28:26: alerts.pager.webhook.url: it is not an http or https URL (write https://…) [config.url]
+holdfast.yaml: 1 error, 0 warnings
+[2]
+
+# A named file has to be there; $HOLDFAST_CONFIG is used when there is no holdfast.yaml here.
+$ holdfast check --config nowhere.yaml
+E nowhere.yaml: configuration: No such file or directory (check the path of --config or $HOLDFAST_CONFIG) [config.file]
+nowhere.yaml: 1 error, 0 warnings
+[2]
+$ rm holdfast.yaml
+$ HOLDFAST_CONFIG=elsewhere.yaml holdfast check
+E elsewhere.yaml: configuration: No such file or directory (check the path of --config or $HOLDFAST_CONFIG) [config.file]
+elsewhere.yaml: 1 error, 0 warnings
+[2]
+
+# S3.22: a store's URL from a variable that is not set stops everything.
+$ echo 'store: "sqlite:${NO_SUCH_VARIABLE}"' > s.yaml; holdfast check --config s.yaml
+E s.yaml:1:8: store: the environment variable NO_SUCH_VARIABLE is not set (set it, or write the value out) [config.secret]
+s.yaml: 1 error, 0 warnings
+[2]
+
+# All that is wrong is told at once, with the nearest known key.
+file bad.yaml
+nod: {}
+node: {workrs: 3, lease: 60, heartbeat: 1e3, poll: 99999999999999999999s}
+downstreams:
+  payments:
+    url: ftp://x
+    attempt_timeout: 5
+    brekaer: {}
+    total_timeout: [1s]
+    allow_truncated: yes
+    bulkhead: {max: 0}
+    retry: {jitter: ful, backoff: table}
+    on_open: fial
+    max_executions: 3
+jobs:
+  a: {kind: http, downstream: paymnts}
+  b: {kind: exec, path: /x}
+  c: {kind: exec, command: [relative]}
+  d: {}
+  e: {kind: noop, curve: {factor: 2}}
+  f: {kind: noop, curve: [], max_executions: 2, retries: 1}
+  g: {kind: noop, never_retry: ["a..b"]}
+limits: {}
+end
+$ holdfast check --config bad.yaml
+E bad.yaml:1:1: nod: unknown key (did you mean `node`?) [config.unknown_key]
+E bad.yaml:2:8: node.workrs: unknown key (did you mean `workers`?) [config.unknown_key]
+E bad.yaml:2:26: node.lease: `60` has no unit (write 60s or 60ms) [config.missing_unit]
+E bad.yaml:2:41: node.heartbeat: `1e3` is not a duration (write 250ms, 5s, 2m, 1h or 7d) [config.type]
+E bad.yaml:2:52: node.poll: `99999999999999999999s` overflows (write a smaller one) [config.overflow]
+E bad.yaml:6:22: downstreams.payments.attempt_timeout: `5` has no unit (write 5s or 5ms) [config.missing_unit]
+E bad.yaml:7:5: downstreams.payments.brekaer: unknown key (did you mean `breaker`?) [config.unknown_key]
+E bad.yaml:8:20: downstreams.payments.total_timeout: it has to be a single value, not a list [config.type]
+E bad.yaml:9:22: downstreams.payments.allow_truncated: `yes` is neither true nor false (write true or false) [config.type]
+E bad.yaml:10:21: downstreams.payments.bulkhead.max: 0 is not within 1 and 100000 (stay inside) [config.range]
+E bad.yaml:11:21: downstreams.payments.retry.jitter: `ful` is none of none|factor|full|equal|decorrelated (did you mean `full`?) [config.choice]
+E bad.yaml:12:14: downstreams.payments.on_open: `fial` is none of park|fail (did you mean `fail`?) [config.choice]
+E bad.yaml:13:5: downstreams.payments.max_executions: unknown key (it belongs there: defaults.max_executions) [config.unknown_key]
+~ E bad.yaml:18:6: jobs.d: the key `kind` is missing \(.*\) \[config.missing_key\]
+E bad.yaml:19:26: jobs.e.curve: it has neither `base` nor `poly` (write {base: 2s, factor: 2, cap: 5m} or {poly: 4, plus: 15s}) [config.curve]
+E bad.yaml:20:26: jobs.f.curve: a curve has at least one wait (write [60s], or `retries: 0` for none) [config.curve]
+~ E bad.yaml:22:1: limits: unknown key \(.*\) \[config.unknown_key\]
+E bad.yaml:20:6: jobs.f: `max_executions` and `retries` are both given (keep one of them) [config.curve]
+E bad.yaml:5:10: downstreams.payments.url: `ftp://x` is not an http or https URL without query (write https://host[:port][/path]) [config.url]
+E bad.yaml:11:35: downstreams.payments.retry.backoff: the key `table` is missing (add table: [200ms, 1s]) [config.table]
+E bad.yaml:15:31: jobs.a.downstream: there is no downstream `paymnts` (did you mean `payments`?) [config.reference]
+E bad.yaml:16:25: jobs.b.path: only kind http has this key (leave it out, or change kind) [config.kind]
+E bad.yaml:16:6: jobs.b: kind exec needs a `command` (write command: [/path/to/program]) [config.missing_key]
+E bad.yaml:17:28: jobs.c.command: `relative` is not an absolute path (write its absolute path) [config.command]
+E bad.yaml:21:32: jobs.g.never_retry: `a..b` is not a dotted error type (write a prefix such as http.404, sql or validation) [config.error_type]
+bad.yaml: 25 errors, 0 warnings
+[2]
+
+# What YAML would allow and we do not.
+$ printf 'node: {lease: 1m}\nnode: {lease: 2m}\n' > y.yaml; holdfast check --config y.yaml
+E y.yaml:2:1: node: the key stands in line 1 already (keep one of them) [config.duplicate_key]
+y.yaml: 1 error, 0 warnings
+[2]
+$ printf 'node: &a {lease: 1m}\n' > y.yaml; holdfast check --config y.yaml
+E y.yaml:1:7: anchor: anchors are not allowed (write the value out) [config.anchor]
+y.yaml: 1 error, 0 warnings
+[2]
+$ printf 'node: !!map {lease: 1m}\n' > y.yaml; holdfast check --config y.yaml
+E y.yaml:1:7: tag: tags are not allowed (leave it out: every key knows its type) [config.tag]
+y.yaml: 1 error, 0 warnings
+[2]
+$ printf 'node: {lease: 1m}\n---\nnode: {}\n' > y.yaml; holdfast check --config y.yaml
+E y.yaml:2:1: document: a second one begins here (keep one) [config.documents]
+y.yaml: 1 error, 0 warnings
+[2]
+$ printf 'node: {name: "a\\0b"}\n' > y.yaml; holdfast check --config y.yaml
+E y.yaml:1:14: text: a text holds a NUL (leave the NUL out) [config.text]
+y.yaml: 1 error, 0 warnings
+[2]
+$ printf 'node: {name: "a\377b"}\n' > y.yaml; holdfast check --config y.yaml
+~ E y.yaml:\d+:\d+: text: .* at byte \d+ \(save the file as UTF-8 without control characters\) \[config.text\]
+y.yaml: 1 error, 0 warnings
+[2]
+$ printf 'node: {name: [\n' > y.yaml; holdfast check --config y.yaml
+~ E y.yaml:\d+:\d+: YAML: .* \[config.syntax\]
+y.yaml: 1 error, 0 warnings
+[2]
+$ printf -- '- a\n' > y.yaml; holdfast check --config y.yaml
+E y.yaml:1:1: configuration: it has to be a map, not a list [config.type]
+y.yaml: 1 error, 0 warnings
+[2]

@@ -1,0 +1,46 @@
+# Wrong usage: exit code 2 and what was probably meant.
+$ holdfast
+! holdfast: command: none given (see holdfast --help)
+[2]
+$ holdfast chek
+! holdfast: chek: unknown command (did you mean `check`?)
+[2]
+$ holdfast zzzzzz
+! holdfast: zzzzzz: unknown command (see holdfast --help)
+[2]
+$ holdfast check --explian
+! holdfast: --explian: unknown flag (did you mean `--explain`?)
+[2]
+$ holdfast check -x
+! holdfast: -x: unknown flag (see holdfast check --help)
+[2]
+$ holdfast check --json=yes
+! holdfast: json: it takes no value, but `yes` was given
+[2]
+$ holdfast check --config
+! holdfast: config: it needs a value: --config FILE
+[2]
+$ holdfast check --config a --config b
+! holdfast: config: it is given twice (give it once)
+[2]
+$ holdfast check --color=rde
+! holdfast: color: `rde` is none of auto|always|never
+[2]
+$ holdfast check extra
+! holdfast: check: `extra` is one argument too many (holdfast check)
+[2]
+$ holdfast retry-after
+! holdfast: retry-after: it needs 1 argument, 0 given (holdfast retry-after VALUE)
+[2]
+$ holdfast help nothing
+! holdfast: nothing: unknown command (see holdfast --help)
+[2]
+$ holdfast help --json
+! holdfast: help: it has nothing to print as JSON (leave --json out)
+[2]
+$ holdfast --version
+~ holdfast \d+\.\d+\.\d+
+# What cannot be printed is a failure, not silence.
+$ holdfast check --explain > /dev/full
+! holdfast: output: No space left on device (free some space, or read all of it)
+[1]

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* The configuration: the schema's defaults are the library's, and what is written arrives in the options. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "program/config/bind.h"
+#include "program/config/config.h"
+#include "program/config/schema.h"
+
+#define READ(config, text) hfi_config_read(config, "c.yaml", text, strlen(text), HFI_CONFIG_SECRETS | HFI_CONFIG_STORE)
+
+/* The first problem has to be of this rule, at this place. */
+static void expect(const char *text, const char *rule, int line, int column) {
+    struct hfi_config config;
+    assert_int_equal(READ(&config, text), HF_ECONFIG);
+    assert_non_null(config.problems.first);
+    assert_string_equal(config.problems.first->rule, rule);
+    assert_int_equal(config.problems.first->line, line);
+    assert_int_equal(config.problems.first->column, column);
+    hfi_config_free(&config);
+}
+
+static void defaults_of_downstreams_are_the_librarys(void **state) {
+    struct hfi_config config;
+    struct hf_policy_options policy;
+    struct hf_downstream_options plain;
+    (void)state;
+    hf_policy_options_init(&policy);
+    hf_downstream_options_init(&plain);
+    assert_int_equal(READ(&config, "downstreams: {d: {url: 'http://d'}}"), 0);
+    assert_int_equal(config.runner.downstream_count, 1);
+    const struct hf_downstream_options *made = config.runner.downstreams;
+    assert_memory_equal(made->policy, &policy, sizeof policy);
+    assert_int_equal(made->response_limit, plain.response_limit);
+    assert_int_equal(made->send_remaining_time, plain.send_remaining_time);
+    assert_null(made->probe_path);
+    assert_null(made->ca_file);
+    hfi_config_free(&config);
+}
+
+static void defaults_of_node_and_store_are_the_librarys(void **state) {
+    struct hfi_config config;
+    struct hf_runner_options runner;
+    struct hf_store_options store;
+    (void)state;
+    hf_runner_options_init(&runner);
+    hf_store_options_init(&store);
+    assert_int_equal(READ(&config, ""), 0);
+    const struct hf_runner_options *made = &config.runner;
+    assert_int_equal(made->workers, runner.workers);
+    assert_int_equal(made->drain_timeout_ms, runner.drain_timeout_ms);
+    assert_int_equal(made->lease_ms, runner.lease_ms);
+    assert_int_equal(made->heartbeat_ms, runner.heartbeat_ms);
+    assert_int_equal(made->poll_ms, runner.poll_ms);
+    assert_int_equal(made->execution_timeout_ms, runner.execution_timeout_ms);
+    assert_int_equal(made->abandon_after_ms, runner.abandon_after_ms);
+    assert_int_equal(made->max_give_backs, runner.max_give_backs);
+    assert_int_equal(made->max_crashes, runner.max_crashes);
+    assert_int_equal(made->unknown_type_grace_ms, runner.unknown_type_grace_ms);
+    assert_int_equal(made->keep_succeeded_ms, runner.keep_succeeded_ms);
+    assert_int_equal(made->keep_cancelled_ms, runner.keep_cancelled_ms);
+    assert_int_equal(made->keep_dead_ms, runner.keep_dead_ms);
+    assert_int_equal(made->keep_quarantined_ms, runner.keep_quarantined_ms);
+    assert_int_equal(made->keep_dead_letters_ms, runner.keep_dead_letters_ms);
+    assert_int_equal(made->keep_inbox_ms, runner.keep_inbox_ms);
+    assert_null(made->curve);
+    assert_null(config.store);
+    assert_memory_equal(&config.store_options, &store, sizeof store);
+    hfi_config_free(&config);
+}
+
+static void defaults_of_types_and_queues_are_the_librarys(void **state) {
+    struct hfi_config config;
+    struct hf_type_options type;
+    struct hf_queue_options queue;
+    struct hf_webhook_options webhook;
+    (void)state;
+    hf_type_options_init(&type);
+    hf_queue_options_init(&queue);
+    hf_webhook_options_init(&webhook);
+    assert_int_equal(READ(&config, "jobs: {n: {kind: noop}}\nqueues: {default: {}}\nalerts: {a: {webhook: {url: 'http://h'}}}"), 0);
+    const struct hf_type_options *made = config.runner.types;
+    assert_int_equal(made->kind, HF_KIND_NOOP);
+    assert_string_equal(made->queue, type.queue);
+    assert_string_equal(made->method, type.method);
+    assert_string_equal(made->path, type.path);
+    assert_int_equal(made->repeatable, type.repeatable);
+    assert_int_equal(made->no_idempotency_key, type.no_idempotency_key);
+    assert_int_equal(made->execution_timeout_ms, type.execution_timeout_ms);
+    assert_int_equal(made->kill_grace_ms, type.kill_grace_ms);
+    assert_null(made->curve);
+    assert_int_equal(config.runner.queue_options->order, queue.order);
+    assert_int_equal(config.runner.queue_options->weight, queue.weight);
+    assert_int_equal(config.runner.queue_options->concurrency, queue.concurrency);
+    assert_null(config.runner.queue_options->curve);
+    assert_int_equal(config.runner.webhooks->timeout_ms, webhook.timeout_ms);
+    hfi_config_free(&config);
+}
+
+static void every_default_in_the_table_can_be_written(void **state) {
+    (void)state;
+    for (size_t i = 0; i < hfi_key_count; i++) {
+        const struct hfi_key *key = &hfi_keys[i];
+        union {
+            int64_t whole;
+            double number;
+            const char *text;
+        } to = {0};
+        struct hfi_refusal refusal = {0};
+        if (!key->preset || key->traits & HFI_KEY_COMPUTED || key->type == HFI_KEY_TEXTS)
+            continue;
+        if (!hfi_value_read(key, key->preset, &to, &refusal))
+            fail_msg("%s: default %s: %s", key->path, key->preset, refusal.why);
+    }
+}
+
+static void every_key_has_a_meaning_and_a_parent(void **state) {
+    char parent[128];
+    (void)state;
+    for (size_t i = 0; i < hfi_key_count; i++) {
+        assert_true(strlen(hfi_keys[i].doc) > 0);
+        snprintf(parent, sizeof parent, "%s", hfi_keys[i].path);
+        char *dot = strrchr(parent, '.');
+        if (!dot)
+            continue;
+        *dot = '\0';
+        size_t length = strlen(parent);
+        if (length > 2 && strcmp(parent + length - 2, ".*") == 0)
+            parent[length - 2] = '\0';
+        bool found = strcmp(parent, "curve") == 0; /* the form of every `curve` */
+        for (size_t j = 0; j < hfi_key_count; j++) {
+            found |= strcmp(hfi_keys[j].path, parent) == 0;
+            assert_true(i == j || strcmp(hfi_keys[i].path, hfi_keys[j].path) != 0);
+        }
+        if (!found)
+            fail_msg("%s has no parent in the table", hfi_keys[i].path);
+    }
+}
+
+static void what_is_written_arrives(void **state) {
+    struct hfi_config config;
+    (void)state;
+    setenv("HF_TEST_SECRET", "s3cr$t", 1);
+    assert_int_equal(READ(&config, "store: {url: 'sqlite:x.db', payload_limit: 1MiB, sync: normal, error_detail: false}\n"
+                                   "downstreams:\n"
+                                   "  d:\n"
+                                   "    url: https://d.example:8443/base\n"
+                                   "    retry: {max: 2, table: [100ms, 1s], jitter: equal}\n"
+                                   "    retry_after: {scope: call}\n"
+                                   "    breaker_429: failure\n"
+                                   "    on_open: fail\n"
+                                   "    declared_rate: 120/m\n"
+                                   "    headers: {Authorization: 'Bearer ${HF_TEST_SECRET}', x: '$${plain}'}\n"
+                                   "jobs:\n"
+                                   "  e: {kind: exec, command: [/bin/echo, '${literal}'], environment: [A=b, PATH], directory: /tmp}\n"
+                                   "  h: {kind: http, downstream: d, idempotency_key: false, execution_timeout: none}\n"),
+                     0);
+    assert_string_equal(config.store, "sqlite:x.db");
+    assert_int_equal(config.store_options.payload_max, 1048576);
+    assert_true(config.store_options.normal_sync && config.store_options.no_error_detail);
+    const struct hf_downstream_options *d = config.runner.downstreams;
+    assert_string_equal(d->url, "https://d.example:8443/base");
+    assert_int_equal(d->policy->retry_backoff, HF_BACKOFF_TABLE);
+    assert_int_equal(d->policy->retry_table_length, 2);
+    assert_int_equal(d->policy->retry_table_ms[1], 1000);
+    assert_int_equal(d->policy->retry_jitter, HF_JITTER_EQUAL);
+    assert_int_equal(d->policy->gate_scope, HF_GATE_CALL);
+    assert_true(d->policy->breaker_429_failure && d->policy->on_open == HF_ON_OPEN_FAIL);
+    assert_true(d->policy->declared_rate == 2.0);
+    assert_int_equal(d->header_count, 2);
+    assert_string_equal(d->headers[0].value, "Bearer s3cr$t");
+    assert_string_equal(d->headers[1].value, "${plain}");
+    const struct hf_type_options *types = config.runner.types;
+    assert_int_equal(types[0].command_length, 2);
+    assert_string_equal(types[0].command[1], "${literal}");
+    assert_int_equal(types[0].environment_length, 2);
+    assert_string_equal(types[0].directory, "/tmp");
+    assert_true(types[1].no_idempotency_key);
+    assert_int_equal(types[1].execution_timeout_ms, 0); /* C18 */
+    hfi_config_free(&config);
+}
+
+static void curves_are_worked_out(void **state) {
+    struct hfi_config config;
+    (void)state;
+    assert_int_equal(READ(&config, "jobs:\n"
+                                   "  list: {kind: noop, curve: [5s, 5m, 5h], max_executions: 4}\n"       /* S4.1 */
+                                   "  exponential: {kind: noop, curve: {base: 2s, factor: 2, cap: 5m}}\n" /* S1.5 */
+                                   "  poly: {kind: noop, curve: {poly: 4, plus: 15s, jitter: 0.1}}\n"     /* S2.2 */
+                                   "  none: {kind: noop, retries: 0}\n"),                                 /* C7 */
+                     0);
+    const struct hf_type_options *types = config.runner.types;
+    assert_int_equal(types[0].curve->max_executions, 4);
+    assert_int_equal(types[0].curve->curve_ms[2], 18000000);
+    assert_int_equal(types[1].curve->curve_length, 9);
+    assert_int_equal(types[1].curve->curve_ms[7], 256000);
+    assert_int_equal(types[1].curve->curve_ms[8], 300000);
+    assert_int_equal(types[2].curve->curve_ms[0], 16000);
+    assert_int_equal(types[2].curve->curve_ms[3], 271000);
+    assert_true(types[2].curve->jitter == 0.1);
+    assert_int_equal(types[3].curve->max_executions, 1);
+    assert_int_equal(types[3].curve->curve_length, 0);
+    hfi_config_free(&config);
+}
+
+static void the_closest_curve_replaces_and_executions_alone_keep_it(void **state) {
+    struct hfi_config config;
+    struct hf_curve_options policy;
+    (void)state;
+    assert_int_equal(READ(&config, "defaults: {curve: [1s, 2s], max_executions: 9}\n"
+                                   "queues: {q: {curve: [3s]}}\n"
+                                   "jobs:\n"
+                                   "  a: {kind: noop}\n"
+                                   "  b: {kind: noop, max_executions: 5}\n"
+                                   "  c: {kind: noop, curve: [7s]}\n"),
+                     0);
+    hfi_config_policy(&config, hfi_config_job(&config, "a"), "default", &policy);
+    assert_int_equal(policy.max_executions, 9);
+    assert_int_equal(policy.curve_length, 2);
+    hfi_config_policy(&config, hfi_config_job(&config, "b"), "default", &policy); /* C14 */
+    assert_int_equal(policy.max_executions, 5);
+    assert_int_equal(policy.curve_length, 2);
+    hfi_config_policy(&config, hfi_config_job(&config, "b"), "q", &policy);
+    assert_int_equal(policy.max_executions, 5);
+    assert_int_equal(policy.curve_ms[0], 3000);
+    hfi_config_policy(&config, hfi_config_job(&config, "a"), "q", &policy); /* S0.10: the whole policy */
+    assert_int_equal(policy.max_executions, 0);
+    assert_int_equal(policy.curve_length, 1);
+    hfi_config_policy(&config, hfi_config_job(&config, "c"), "q", &policy);
+    assert_int_equal(policy.curve_ms[0], 7000);
+    hfi_config_free(&config);
+}
+
+static void places_are_exact(void **state) {
+    (void)state;
+    expect("a: 1\n", "config.unknown_key", 1, 1);
+    expect("node:\n  lease: 5\n", "config.missing_unit", 2, 10);
+    expect("node: {lease: 5s, lease: 6s}\n", "config.duplicate_key", 1, 19);
+    expect("downstreams:\n  d:\n    url: http://d\n    ca_file: ${X}\n", "config.secret", 4, 14);
+    expect("store: '${HF_TEST_NOT_SET}'\n", "config.secret", 1, 8); /* S3.22 */
+    expect("store: ''\n", "config.secret", 1, 8);
+    expect("jobs:\n  j: {kind: noop, curve: {factor: 2, base: 1s, cap: 500ms}}\n", "config.curve", 2, 26);
+    expect("jobs:\n  j: {kind: noop, curve: {poly: 2, factor: 2}}\n", "config.curve", 2, 26); /* S2.4 */
+    expect("jobs:\n  j: {kind: noop, max_executions: 0}\n", "config.range", 2, 35);          /* S2.12 */
+    expect("defaults: {never_retry: [sql, '']}\n", "config.error_type", 1, 25);                /* S2.16 */
+}
+
+static void deep_and_large_documents_are_refused(void **state) {
+    char deep[200] = "node: ";
+    (void)state;
+    memset(deep + 6, '[', 60);
+    deep[66] = '\0';
+    expect(deep, "config.size", 1, 22);
+    size_t room = 20001 * 10, at = 0;
+    char *large = malloc(room);
+    assert_non_null(large);
+    for (int i = 0; i < 20001; i++)
+        at += (size_t)snprintf(large + at, room - at, "k%05d: 1\n", i);
+    expect(large, "config.size", 20000, 9);
+    free(large);
+}
+
+static void secrets_are_left_alone_when_nobody_needs_them(void **state) {
+    struct hfi_config config;
+    const char *text = "downstreams: {d: {url: 'http://d', headers: {a: '${HF_TEST_NOT_SET}'}}}";
+    (void)state;
+    assert_int_equal(hfi_config_read(&config, "c.yaml", text, strlen(text), 0), 0);
+    hfi_config_free(&config);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_of_downstreams_are_the_librarys),
+        cmocka_unit_test(defaults_of_node_and_store_are_the_librarys),
+        cmocka_unit_test(defaults_of_types_and_queues_are_the_librarys),
+        cmocka_unit_test(every_default_in_the_table_can_be_written),
+        cmocka_unit_test(every_key_has_a_meaning_and_a_parent),
+        cmocka_unit_test(what_is_written_arrives),
+        cmocka_unit_test(curves_are_worked_out),
+        cmocka_unit_test(the_closest_curve_replaces_and_executions_alone_keep_it),
+        cmocka_unit_test(places_are_exact),
+        cmocka_unit_test(deep_and_large_documents_are_refused),
+        cmocka_unit_test(secrets_are_left_alone_when_nobody_needs_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
