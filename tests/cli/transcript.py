@@ -134,4 +134,4 @@ if __name__ == '__main__':
     if sys.argv[1] == '--self-test':
         self_test()
     else:
-        sys.exit(1 if sum(play(path, sys.argv[1]) for path in sys.argv[2:]) else 0)
+        sys.exit(1 if sum(play(path, os.path.abspath(sys.argv[1])) for path in sys.argv[2:]) else 0)

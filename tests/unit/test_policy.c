@@ -115,7 +115,7 @@ static void every_limit_has_its_rule(void **state) {
     BREAK(breaker_ratio, NAN, "breaker.ratio", "breaker.ratio", 1);
     BREAK(breaker_min_calls, 0, "breaker.min_calls", "breaker.min_calls", 1);
     BREAK(declared_rate, 0.3, "breaker.min_calls", "breaker.min_calls", 0);
-    BREAK(declared_rate, -1, "breaker.rate", "rate", 1);
+    BREAK(declared_rate, -1, "breaker.rate", "declared_rate", 1);
     BREAK(breaker_slow_ratio, 0.5, "breaker.slow_after", "breaker.slow_after", 1);
     BREAK(breaker_slow_ratio, 1.5, "breaker.slow_ratio", "breaker.slow_ratio", 2);
     BREAK(breaker_probes, 0, "breaker.probes", "breaker.probes", 2);
