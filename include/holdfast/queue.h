@@ -15,13 +15,14 @@ HF_API int hf_enqueue(struct hf_store *store, const struct hf_job_spec *spec, in
                       struct hf_error *error);
 
 /*
- * Enqueues `count` jobs in one transaction: all or none; `ids` has room for count. `error.line` is the index + 1 of
+ * Enqueues `count` jobs (at most 10,000: HF_ETOOBIG) in one transaction: all or none; `ids` has room for count, or is NULL. `error.line` is the index + 1 of
  * the job that was refused. Errors as hf_enqueue. Since 0.1.
  */
 HF_API int hf_enqueue_many(struct hf_store *store, const struct hf_job_spec *specs, size_t count, int64_t *ids,
                            struct hf_error *error);
 
-/* Runs iff start returned 0, exactly once, on the store's writer thread: it must not block. */
+/* Runs iff start returned 0, exactly once, on the store's writer thread: it must not block. The spec is copied before
+ * start returns; errors of start: HF_EINVAL, HF_ETEXT, HF_ETOOBIG, HF_ENOMEM. Any thread. Since 0.1. */
 typedef void (*hf_enqueue_fn)(int code, int64_t id, bool existed, void *user);
 HF_API int hf_enqueue_start(struct hf_store *store, const struct hf_job_spec *spec, hf_enqueue_fn done, void *user);
 

@@ -47,6 +47,10 @@ struct hf_store_info {
     char uuid[40];
     char path[1024];
 };
+static inline void hf_store_info_init(struct hf_store_info *info) {
+    memset(info, 0, sizeof *info);
+    info->size = (uint32_t)sizeof *info;
+}
 HF_API int hf_store_look(struct hf_store *store, struct hf_store_info *info);
 
 /* Lists are snapshots: count, then items by index; views live as long as the list. */
@@ -80,9 +84,10 @@ HF_API size_t hf_job_history_count(const struct hf_job *job);
 HF_API const struct hf_history_view *hf_job_history_at(const struct hf_job *job, size_t index);
 HF_API void hf_job_free(struct hf_job *job);
 
-/* Cancels: a pending job ends at once, a running one is told within a heartbeat. HF_ESTATE when it has ended. */
+/* Cancels: a pending job ends at once, a running one is told within a heartbeat. HF_ESTATE when it has ended. `actor` is required. */
 HF_API int hf_store_cancel_job(struct hf_store *store, int64_t id, const char *actor, const char *reason, struct hf_error *error);
-/* Same id, full budget, history kept; only dead, quarantined or cancelled ones (HF_ESTATE) [S1.19, S1.20]. */
+/* Same id, full budget, history kept; only dead or quarantined ones (HF_ESTATE; `error` names how and why) [S1.19, S1.20].
+ * HF_EEXIST: another job holds its unique key. `actor` is required. */
 HF_API int hf_store_requeue_job(struct hf_store *store, int64_t id, const char *actor, const char *reason, bool new_key,
                                 struct hf_error *error);
 
@@ -93,6 +98,10 @@ struct hf_job_counts {
     uint64_t dead_letters_open; /* status dead */
     uint64_t alerts_unsent;
 };
+static inline void hf_job_counts_init(struct hf_job_counts *counts) {
+    memset(counts, 0, sizeof *counts);
+    counts->size = (uint32_t)sizeof *counts;
+}
 HF_API int hf_store_count_jobs(struct hf_store *store, struct hf_job_counts *counts, struct hf_error *error);
 
 /* Queues known to the store with their depth and pause. */

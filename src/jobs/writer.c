@@ -445,6 +445,10 @@ bool hfi_writer_on_thread(const struct hfi_writer *writer) {
     return writer->scheduler ? writer->committing : pthread_equal(pthread_self(), writer->thread);
 }
 
+struct hf_wall hfi_writer_wall(const struct hfi_writer *writer) {
+    return writer->scheduler ? writer->scheduler->ops->wall(writer->scheduler) : hfi_wall_now();
+}
+
 void hfi_writer_look(struct hfi_writer *writer, struct hfi_writer_counts *counts) {
     pthread_mutex_lock(&writer->lock);
     *counts = writer->counts;

@@ -42,6 +42,9 @@ void hfi_writer_listen(struct hfi_writer *writer, struct hfi_writer_ear *ear);
 void hfi_writer_unlisten(struct hfi_writer *writer, struct hfi_writer_ear *ear); /* nothing is heard after it */
 bool hfi_writer_on_thread(const struct hfi_writer *writer);
 
+/* The wall clock an operation of this writer is stamped with: its scheduler's, else the system's. */
+struct hf_wall hfi_writer_wall(const struct hfi_writer *writer);
+
 struct hfi_writer_counts {
     uint64_t commits, ops, longest_us;
 };
