@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/text.h"
 
 static void begin(struct hfi_hand *hand, enum hfi_event_kind kind, int64_t node, struct hf_wall now) {
@@ -110,6 +111,15 @@ int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snaps
         .payload_length = action->payload ? action->payload_length : snapshot->payload_length,
     };
     return 0;
+}
+
+char *hfi_detail_copy(const char *detail, bool keep) {
+    size_t length = keep && detail ? strlen(detail) : 0;
+    size_t room = (length < HFI_DETAIL_MAX ? length : HFI_DETAIL_MAX) + 1;
+    char *copy = hfi_alloc(room);
+    if (copy)
+        hfi_text_clean(copy, room, detail, length);
+    return copy;
 }
 
 void hfi_dead_note_fill(struct hfi_dead_note *note, int64_t dead_id, const struct hfi_change *change) {

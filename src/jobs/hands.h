@@ -6,7 +6,8 @@
 
 /*
  * What other hands than the owner's do to jobs, worded once for all stores: the event and rules of an operation, the
- * job that a redrive makes, what a death leaves in alerts and notes. Pure: a store reads its row, calls here, writes.
+ * job that a redrive makes, what a death leaves in alerts and notes. Pure but for one allocation: a store reads its row,
+ * calls here, writes.
  */
 struct hfi_hand {
     struct hfi_event event;
@@ -38,6 +39,9 @@ char *hfi_fresh_key(char *key, const char *uuid, int64_t id, int64_t epoch);
  */
 int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snapshot, uint32_t payload_max,
                     struct hfi_job *job);
+
+/* A death's detail as it is kept: cleaned, cut, "" when `keep` is false or there is none. hfi_free; NULL: no memory. */
+char *hfi_detail_copy(const char *detail, bool keep);
 
 void hfi_dead_note_fill(struct hfi_dead_note *note, int64_t dead_id, const struct hfi_change *change);
 /* All but the ids, sink, epoch and tries. */

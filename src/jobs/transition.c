@@ -281,6 +281,16 @@ static const struct step steps[STATES][HFI_EVENT_COUNT] = {
     [HF_JOB_QUARANTINED] = {[HFI_EVENT_REQUEUED] = {requeued, 0}},
 };
 
+/* Whoever asked for a cancel is not made to wait for a next execution; what happened to this one stays on the record. */
+static void honour_cancel(const struct hfi_event *event, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    if (job->state != HF_JOB_PENDING || job->cancel_requested_at_us == 0)
+        return;
+    to_end(event, change, HF_JOB_CANCELLED);
+    change->history.next_run_at_us = 0;
+    change->has_history = true;
+}
+
 static bool holds(unsigned when, const struct hfi_job *job, struct hf_wall now) {
     bool overdue = job->expires_at_us != 0 && job->expires_at_us <= now.us;
     return !((when & RAN && !started(job)) || (when & NOT_RAN && started(job)) || (when & IN_TIME && overdue) ||
@@ -327,5 +337,6 @@ int hfi_transition(const struct hfi_job *job, const struct hfi_event *event, con
         return HF_ESTATE;
     begin(job, event, change);
     step->run(event, rules, change);
+    honour_cancel(event, change);
     return 0;
 }

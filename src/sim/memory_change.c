@@ -102,15 +102,6 @@ void hfi_memory_drop(struct hfi_staged *staged) {
     memset(staged, 0, sizeof *staged);
 }
 
-static char *copy_detail(const struct hfi_memory *store, const char *detail) {
-    size_t length = detail && !store->base.options.no_error_detail ? strlen(detail) : 0;
-    size_t room = (length < HFI_DETAIL_MAX ? length : HFI_DETAIL_MAX) + 1;
-    char *copy = hfi_alloc(room);
-    if (copy && length > 0)
-        hfi_text_clean(copy, room, detail, length);
-    return copy;
-}
-
 static int stage_dead(struct hfi_memory *store, const struct hfi_change *change, const struct hfi_rules *rules,
                       struct hfi_staged *staged) {
     struct hfi_memory_dead *dead = hfi_alloc(sizeof *dead);
@@ -118,7 +109,7 @@ static int stage_dead(struct hfi_memory *store, const struct hfi_change *change,
     if (!dead || hfi_array_reserve(&store->deads, 1) != 0)
         return HF_ENOMEM;
     dead->job = hfi_job_copy(&change->job);
-    dead->detail = copy_detail(store, change->death.detail);
+    dead->detail = hfi_detail_copy(change->death.detail, !store->base.options.no_error_detail);
     if (!dead->job || !dead->detail)
         return HF_ENOMEM;
     dead->death = change->death;

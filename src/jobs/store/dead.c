@@ -3,8 +3,10 @@
  * Dead letters: the evidence of a death with all that a redrive needs, one alert row per sink beside it, and what people
  * decide about it later. Must never change the evidence, only its audit fields. Writer thread.
  */
-#include "jobs/store/internal.h"
+#include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/hands.h"
+#include "jobs/store/internal.h"
 #include "jobs/views.h"
 
 static int write_alerts(struct hfi_sqlite *store, int64_t dead_id, struct hf_wall now, const char *const *sinks,
@@ -69,14 +71,14 @@ static void bind_snapshot(sqlite3_stmt *statement, const struct hfi_job *job) {
 }
 
 static void bind_death(struct hfi_sqlite *store, sqlite3_stmt *statement, const struct hfi_death *death,
-                       uint32_t allowed, int64_t node, const char *fingerprint) {
+                       const char *detail, uint32_t allowed, int64_t node, const char *fingerprint) {
     sqlite3_bind_int64(statement, 2, death->death_no);
     sqlite3_bind_int(statement, 3, (int)death->death_class);
     sqlite3_bind_int(statement, 4, death->quarantined);
     hfi_bind_number(statement, 19, allowed);
     hfi_bind_text(statement, 27, death->error_type);
     hfi_bind_text(statement, 28, store->lean ? NULL : death->message);
-    hfi_bind_text(statement, 29, store->lean || store->base.options.no_error_detail ? NULL : death->detail);
+    hfi_bind_text(statement, 29, detail);
     hfi_bind_text(statement, 30, death->rule);
     hfi_bind_text(statement, 31, death->cause);
     sqlite3_bind_int64(statement, 32, node);
@@ -91,11 +93,16 @@ int hfi_sqlite_write_death(struct hfi_sqlite *store, const struct hfi_change *ch
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_DEAD_ADD);
     if (!statement)
         return store->fault;
+    char *detail = hfi_detail_copy(change->death.detail, !store->lean && !store->base.options.no_error_detail);
+    if (!detail)
+        return hfi_sqlite_no_memory(store);
     hfi_fingerprint_print(change->death.fingerprint, fingerprint);
     bind_snapshot(statement, &change->job);
-    bind_death(store, statement, &change->death, allowed, change->history.node, fingerprint);
-    if (hfi_sql_run(store, statement) != 0)
-        return store->fault;
+    bind_death(store, statement, &change->death, detail, allowed, change->history.node, fingerprint);
+    int code = hfi_sql_run(store, statement);
+    hfi_free(detail);
+    if (code != 0)
+        return code;
     *dead_id = sqlite3_last_insert_rowid(store->db);
     return write_alerts(store, *dead_id, (struct hf_wall){change->job.finished_at_us}, sinks, sink_count);
 }

@@ -117,6 +117,7 @@
     X(NODE_ADD, "INSERT INTO nodes(name, host, boot, pid, beat, joined_at_us, seen_at_us) "                            \
                 "VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5)")                                                                  \
     X(NODE_TYPE_ADD, "INSERT OR IGNORE INTO node_types VALUES (?1, ?2)")                                               \
+    X(NODE_TYPE_HAD, "SELECT 1 FROM node_types WHERE type = ?1 AND node <> ?2 LIMIT 1")                                \
     X(NODE_BEAT, "UPDATE nodes SET beat = ?2, seen_at_us = ?3 WHERE id = ?1 AND gone = 0")                             \
     X(NODE_GONE, "UPDATE nodes SET gone = 1 WHERE id = ?1 AND gone = 0")                                               \
     X(NODE_TYPES_GONE, "DELETE FROM node_types WHERE node = ?1")                                                       \

@@ -103,12 +103,27 @@ int hfi_sqlite_op_expire(struct hfi_sqlite *store, struct hfi_op_expire *op) {
     return store->fault;
 }
 
+/* One lane, one type: has another node got it by now? */
+static bool type_is_had(struct hfi_sqlite *store, const struct hfi_op_quarantine *op) {
+    const struct hfi_lane_texts *lane = hfi_sqlite_lane_texts(store, op->lane);
+    sqlite3_stmt *statement = lane ? hfi_sql(store, HFI_SQL_NODE_TYPE_HAD) : NULL;
+    if (!statement)
+        return false;
+    sqlite3_bind_text(statement, 1, lane->type, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 2, op->node);
+    bool had = hfi_sql_row(store, statement);
+    hfi_sql_done(statement);
+    return had;
+}
+
 int hfi_sqlite_op_quarantine(struct hfi_sqlite *store, struct hfi_op_quarantine *op) {
     struct page page;
     struct hfi_hand hand;
     op->ended = 0;
     op->notes = NULL;
     op->note_count = 0;
+    if (type_is_had(store, op) || store->fault != 0)
+        return store->fault;
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_LANE_DUE);
     if (!statement)
         return store->fault;
