@@ -54,7 +54,7 @@ struct hf_error {
     int code;        /* HF_E…, 0 when nothing failed */
     int native;      /* errno, SQLite or CURL code behind it, 0 if none */
     int line;        /* of `file`, from 1; 0 when it is not about a file */
-    int column;      /* from 1 */
+    int column;      /* from 1; 0 when unknown */
     char file[256];  /* configuration file, "" when it is not about a file */
     char what[160];  /* the thing that is wrong */
     char why[512];   /* the reason, with the numbers */
@@ -73,7 +73,7 @@ HF_API const char *hf_strerror(int code);
 HF_API const char *hf_error_name(int code);
 
 /*
- * Writes `[file:[line:column:] ]what: why (fix)` into `text` of `length` bytes, always NUL-terminated, cut on a
+ * Writes `[file:[line[:column]:] ]what: why (fix)` into `text` of `length` bytes, always NUL-terminated, cut on a
  * code point; without a `why` the text of the code stands in its place. Returns the length the whole text has. Thread-safe. Since 0.1.
  */
 HF_API size_t hf_error_print(const struct hf_error *error, char *text, size_t length);

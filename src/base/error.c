@@ -89,8 +89,10 @@ size_t hf_error_print(const struct hf_error *error, char *text, size_t length) {
     if (copy.file[0]) {
         char place[32];
         append(text, length, &whole, copy.file);
-        if (copy.line > 0)
+        if (copy.line > 0 && copy.column > 0)
             snprintf(place, sizeof place, ":%d:%d: ", copy.line, copy.column);
+        else if (copy.line > 0)
+            snprintf(place, sizeof place, ":%d: ", copy.line);
         else
             snprintf(place, sizeof place, ": ");
         append(text, length, &whole, place);

@@ -46,7 +46,7 @@ static int list_page(struct hfi_session *session, const struct hf_dead_filter *f
     if (hfi_manner()->json) {
         json_t *items = json_array();
         for (size_t i = 0; i < hf_dead_list_count(list); i++)
-            json_array_append_new(items, hfi_dead_json(hf_dead_list_at(list, i)));
+            json_array_append_new(items, hfi_dead_json(hf_dead_list_at(list, i), false));
         hfi_print_list(items, hf_dead_list_next(list));
     } else {
         print_dead(list);
@@ -84,7 +84,7 @@ static int run_show(const struct hfi_options *options) {
     if (code == 0 && hf_dead_get(session.store, id, &dead, &error) != 0)
         code = hfi_complain(&error);
     if (code == 0 && hfi_manner()->json)
-        hfi_print_json(hfi_dead_json(hf_dead_look(dead)));
+        hfi_print_json(hfi_dead_json(hf_dead_look(dead), true));
     else if (code == 0)
         hfi_show_dead(hf_dead_look(dead));
     hf_dead_free(dead);

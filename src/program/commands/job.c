@@ -62,7 +62,7 @@ static int run_list(const struct hfi_options *options) {
     if (code == 0 && hfi_manner()->json) {
         json_t *items = json_array();
         for (size_t i = 0; i < hf_job_list_count(list); i++)
-            json_array_append_new(items, hfi_job_json(hf_job_list_at(list, i)));
+            json_array_append_new(items, hfi_job_json(hf_job_list_at(list, i), false));
         hfi_print_list(items, hf_job_list_next(list));
     } else if (code == 0) {
         print_jobs(list);
@@ -127,7 +127,7 @@ static int run_show(const struct hfi_options *options) {
     if (code == 0 && hf_store_get_job(session.store, id, &job, &error) != 0)
         code = hfi_complain(&error);
     if (code == 0 && hfi_manner()->json) {
-        json_t *object = hfi_job_json(hf_job_look(job)), *history = json_array();
+        json_t *object = hfi_job_json(hf_job_look(job), true), *history = json_array();
         for (size_t i = 0; i < hf_job_history_count(job); i++)
             json_array_append_new(history, history_json(hf_job_history_at(job, i)));
         json_object_set_new(object, "history", history);
@@ -234,7 +234,7 @@ const struct hfi_command hfi_command_job_cancel = {
 const struct hfi_command hfi_command_job_requeue = {
     .name = "job requeue",
     .arguments = "ID",
-    .summary = "Starts a dead, quarantined or cancelled job over: same id, full budget, history kept",
+    .summary = "Starts a dead or quarantined job over: same id, full budget, history kept",
     .example = "holdfast job requeue 17 --actor ada --reason 'address corrected'",
     .flags = requeue_flags,
     .min_arguments = 1,

@@ -99,7 +99,7 @@ static int run_migrate(const struct hfi_options *options) {
         hfi_json_flag(object, "migrated", info.migrated);
         hfi_print_json(object);
     } else if (code == 0) {
-        hfi_say("store %s %s: schema %u, %s", info.kind, info.path, info.schema, info.migrated ? "brought up to date" : "up to date already");
+        hfi_say("store %s %s: schema %u, %s", info.kind, info.path, info.schema, info.migrated ? "brought up to date" : "up to date");
     }
     hfi_session_close(&session);
     return code;

@@ -31,7 +31,7 @@ static void job_texts(json_t *object, const struct hf_job_view *job) {
     hfi_json_text(object, "cancel_reason", job->cancel_reason);
 }
 
-json_t *hfi_job_json(const struct hf_job_view *job) {
+json_t *hfi_job_json(const struct hf_job_view *job, bool whole) {
     json_t *object = json_object();
     hfi_json_number(object, "id", job->id);
     job_texts(object, job);
@@ -56,9 +56,9 @@ json_t *hfi_job_json(const struct hf_job_view *job) {
     hfi_json_time(object, "finished_at", job->finished_at_us);
     hfi_json_time(object, "cancel_requested_at", job->cancel_requested_at_us);
     hfi_json_number(object, "payload_bytes", (int64_t)job->payload_length);
-    if (job->payload || job->payload_length == 0)
+    if (whole)
         hfi_json_bytes(object, "payload", job->payload, job->payload_length);
-    if (job->result)
+    if (whole && job->result)
         hfi_json_bytes(object, "result", job->result, job->result_length);
     return object;
 }
@@ -136,7 +136,7 @@ static void dead_texts(json_t *object, const struct hf_dead_view *dead) {
     hfi_json_text(object, "new_job_outcome", dead->new_job_outcome);
 }
 
-json_t *hfi_dead_json(const struct hf_dead_view *dead) {
+json_t *hfi_dead_json(const struct hf_dead_view *dead, bool whole) {
     json_t *object = json_object();
     hfi_json_number(object, "id", dead->id);
     hfi_json_number(object, "job_id", dead->job_id);
@@ -154,9 +154,9 @@ json_t *hfi_dead_json(const struct hf_dead_view *dead) {
     else
         json_object_set_new(object, "new_job_id", json_null());
     hfi_json_number(object, "payload_bytes", (int64_t)dead->payload_length);
-    if (dead->payload || dead->payload_length == 0)
+    if (whole)
         hfi_json_bytes(object, "payload", dead->payload, dead->payload_length);
-    if (dead->detail && *dead->detail)
+    if (whole)
         hfi_json_text(object, "detail", dead->detail);
     return object;
 }

@@ -8,10 +8,10 @@
 #include "holdfast/job.h"
 #include "holdfast/store.h"
 
-/* Jobs and dead letters as JSON, and as lines for people. Payloads are there when the view has them. */
-json_t *hfi_job_json(const struct hf_job_view *job);
+/* Jobs and dead letters as JSON, and as lines for people. `whole`: with payload and result. */
+json_t *hfi_job_json(const struct hf_job_view *job, bool whole);
 void hfi_show_job(const struct hf_job_view *job);
-json_t *hfi_dead_json(const struct hf_dead_view *dead);
+json_t *hfi_dead_json(const struct hf_dead_view *dead, bool whole);
 void hfi_show_dead(const struct hf_dead_view *dead);
 
 /* µs UTC of `ms` before now. */

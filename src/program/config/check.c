@@ -3,6 +3,7 @@
  * The proof of the ladder for a whole configuration (2.7): each downstream, each job type with its downstream, the node
  * itself. Findings get the line of the key they speak of. The rules are the library's; this only asks them. Pure.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "holdfast/units.h"
@@ -18,25 +19,17 @@ struct finder {
     const struct hfi_item *other; /* of a job: its downstream, for keys that are not the job's */
 };
 
-/* The item whose section knows the key, so that `breaker.window` of a job's check points into its downstream. */
-static const struct hfi_item *owner(const struct finder *finder, const char *key, const char **path) {
-    const struct hfi_item *items[] = {finder->item, finder->other};
-    for (size_t i = 0; i < 2; i++) {
-        const struct hfi_node *node = items[i] ? hfi_tree_nearest(items[i]->node, key) : NULL;
-        if (node && node != items[i]->node) {
-            *path = items[i] == finder->item ? "" : "downstream ";
-            return items[i];
-        }
-    }
-    *path = "";
-    return finder->item;
+/* The item whose section has the key, so that `breaker.window` of a job's check points into its downstream. */
+static const struct hfi_item *owner(const struct finder *finder, const char *key) {
+    char first[64];
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(key, "."), key);
+    return finder->other && !hfi_key_find("jobs.*", first) ? finder->other : finder->item;
 }
 
 static void report(const struct hf_finding *finding, void *user) {
     const struct finder *finder = user;
     struct hfi_problems *problems = &finder->config->problems;
-    const char *hint = "";
-    const struct hfi_item *item = owner(finder, finding->key, &hint);
+    const struct hfi_item *item = owner(finder, finding->key);
     const struct hfi_node *node = hfi_tree_nearest(item->node, finding->key);
     bool whole = node == item->node; /* the key is not written down: its default speaks */
     const char *what = hfi_arena_print(&finder->config->arena, "%s.%s", hfi_node_path(&finder->config->arena, item->node),

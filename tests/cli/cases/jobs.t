@@ -1,0 +1,148 @@
+# Enqueue, list, show, cancel, pause, isolate: a store without a node (S3.23: enqueuing needs none).
+$ holdfast job list
+! holdfast: DIR/holdfast.db: there is no store (`holdfast run` or `enqueue` makes one)
+[3]
+$ holdfast enqueue charge '{"order":1}' --json
+{"id":1,"existed":false}
+$ ls holdfast.db
+holdfast.db
+
+file holdfast.yaml
+store: sqlite:jobs.db
+downstreams:
+  pay: {url: "http://127.0.0.1:9"}
+queues:
+  reports: {order: 3, max_executions: 2}
+jobs:
+  charge: {kind: http, downstream: pay, path: /c, curve: [1s, 2s], execution_timeout: 3m}
+  nop: {kind: noop, queue: reports}
+end
+$ holdfast migrate --json
+{"kind":"sqlite","path":"DIR/jobs.db","uuid":"UUID","schema":1,"min_reader":1,"min_writer":1,"migrated":false}
+$ holdfast enqueue charge '{"order":1}' --correlation o-1 --priority 7 --tags a,b --content-type application/json
+1
+$ printf '\001\377' | holdfast enqueue nop -
+2
+$ holdfast enqueue nop --unique k --in 1h
+3
+$ holdfast enqueue nop --unique k --json
+{"id":3,"existed":true}
+$ printf 'from a file' > f; holdfast enqueue nop --file f --max-executions 1 --curve '1s, 2m' --idempotency-key my-key
+4
+
+# What the configuration says about a type is fixed with the job.
+$ holdfast job show 1
+job                1
+state              pending
+type               charge
+queue              default, priority 7
+downstream         pay
+executions         0 of 3
+failures           0, crashes 0, given back 0, deaths 0
+key                UUID-1
+correlation id     o-1
+tags               a,b
+created at         TIME
+run at             TIME
+payload            11 bytes, application/json
+payload            {"order":1}
+$ holdfast job show 2 --json
+~ \{"id":2,"state":"pending","type":"nop","queue":"reports","downstream":null,.*"idempotency_key":"UUID-2",.*"max_executions":2,.*"payload_bytes":2,"payload_base64":"Af8=","history":\[\]\}
+$ holdfast job show 4 --json
+~ .*"idempotency_key":"my-key",.*"max_executions":1,"max_executions_explicit":true,.*"payload":"from a file".*
+$ holdfast job list --queue reports --limit 2
+ID  STATE    TYPE  QUEUE    EXECUTIONS  RUN AT                       ERROR
+~  4  pending  nop   reports           0  TIME  -
+~  3  pending  nop   reports           0  TIME  -
+more: --after 3
+$ holdfast job list --queue reports --limit 2 --after 3 --json
+~ \{"items":\[\{"id":2,.*\}\],"next":null\}
+$ holdfast job list --state dead --json
+{"items":[],"next":null}
+$ holdfast job cancel 4 --reason 'ordered twice' --actor ada
+job 4 cancelled
+$ holdfast job show 4 --json
+~ .*"state":"cancelled".*"cancel_reason":"[^"]*ordered twice[^"]*".*
+
+# Ids that do not exist, that are none, and states that refuse.
+$ holdfast job show 99
+! holdfast: job: 99 does not exist
+[3]
+$ holdfast job show x
+! holdfast: job: `x` is not an id (an id is a number from 1)
+[2]
+$ holdfast job cancel 99
+! holdfast: job: 99 does not exist (`holdfast job list` shows what is there)
+[3]
+$ holdfast job cancel 4
+! holdfast: job: 4 is cancelled (only jobs that have not ended can be cancelled)
+[4]
+$ holdfast job requeue 1 --actor ada
+! holdfast: job: 1 is pending (only dead and quarantined jobs can be requeued)
+[4]
+$ holdfast job requeue 1
+! holdfast: job requeue: --actor A is required
+[2]
+$ holdfast dead show 1
+! holdfast: dead letter: 1 does not exist
+[3]
+$ holdfast dead redrive 1 --actor ada
+! holdfast: dead letter: 1 does not exist (`holdfast dead list` shows what is there)
+[3]
+$ holdfast dead resolve 1
+! holdfast: dead letter: 1 does not exist (`holdfast dead list` shows what is there)
+[3]
+$ holdfast dead redrive --actor ada
+! holdfast: dead redrive: nothing says which ones (name ids, a filter, or --all)
+[2]
+$ holdfast dead redrive 1 --actor ada --payload x
+! holdfast: dead redrive: another payload is another request: the old key would get the old answer (add --new-key)
+[2]
+$ holdfast dead redrive 1
+! holdfast: dead redrive: --actor A is required
+[2]
+$ holdfast dead list
+ID  STATUS  JOB  TYPE  CLASS  ERROR  EXECUTIONS  DEAD AT
+$ holdfast dead list --json
+{"items":[],"next":null}
+
+# Queues and downstreams.
+$ holdfast queue pause reports --until 2000-01-01T00:00:00Z
+! holdfast: until: it is over (name a time to come)
+[2]
+$ holdfast queue pause reports --until 2990-01-01T00:00:00Z
+queue reports paused until TIME
+$ holdfast queue list --json
+~ \{"items":\[\{"name":"default","paused":false,"paused_until":null,"due":1,.*\{"name":"reports","paused":true,"paused_until":"TIME","due":1,"scheduled":1,"running":0,"oldest_due_at":"TIME"\}\],"next":null\}
+$ holdfast queue resume reports
+queue reports resumed
+$ holdfast queue resume reports
+! holdfast: queue: "reports" is not paused (`holdfast queue list` shows what is paused)
+[3]
+$ holdfast downstream show pay
+downstream         pay
+url                http://127.0.0.1:9
+state              closed: no node has written anything about it: calls pass
+parked             0 jobs
+trips              0
+$ holdfast downstream isolate pay
+! holdfast: downstream isolate: --reason R is required
+[2]
+$ holdfast downstream isolate pay --reason 'ticket 4711' --for 1h
+downstream pay isolated: every node keeps away within a poll
+$ holdfast downstream show pay
+downstream         pay
+url                http://127.0.0.1:9
+state              isolated: isolated by hand until TIME: nothing is called
+reason             ticket 4711
+~ parked             \d jobs
+trips              0
+$ holdfast downstream close pay
+downstream pay closed: calls pass again
+$ holdfast downstream show pya
+! holdfast: downstream pya: neither the configuration nor the store knows it (did you mean `pay`?)
+[3]
+$ holdfast doctor
+~ store sqlite DIR/jobs.db, schema \d
+...
+~ 0 errors, \d warnings?

@@ -1,0 +1,58 @@
+# Bulk: 500 lines a transaction; a wrong line is named and nothing of its 500 is enqueued.
+file a.ndjson
+{"type":"a","payload":"text with \u0000 in it"}
+{"type":"b","payload":{ "n": 0.10, "big": 18446744073709551616 }, "queue":"q","priority":3,"in":"1h"}
+
+{"type":"c","payload_base64":"AP8=","curve":["1s","2m"],"max_executions":2,"unique":"u","limit":"tenant:7"}
+{"payload":[1, 2]}
+end
+$ holdfast enqueue d --ndjson a.ndjson
+4 jobs enqueued
+$ holdfast job show 2 --json
+~ .*"queue":"q".*"priority":3,.*"payload":"\{\\"n\\":0.10,\\"big\\":18446744073709551616\}".*
+$ holdfast job show 1 --json
+~ .*"payload_bytes":17,"payload_base64":"dGV4dCB3aXRoIAAgaW4gaXQ=".*
+$ holdfast job show 4 --json
+~ .*"type":"d",.*"payload":"\[1,2\]".*
+$ holdfast enqueue --ndjson --json < a.ndjson
+! holdfast: stdin:5: type: it is missing (add "type", or name it on the command line)
+! holdfast: 0 jobs were enqueued before it, none of lines 1 to 5
+[2]
+$ i=1; while [ $i -le 1203 ]; do echo '{"type":"t","payload":'$i'}'; i=$((i + 1)); done > many; holdfast enqueue --ndjson many --json
+{"enqueued":1203,"first_id":5,"last_id":1207}
+$ sed '700s/.*/{"type":"t","paylaod":1}/' many > wrong; holdfast enqueue --ndjson wrong
+! holdfast: wrong:700: paylaod: unknown field (did you mean `payload`?)
+! holdfast: 500 jobs were enqueued before it, none of lines 501 to 700
+[2]
+$ holdfast job list --limit 1 --json
+~ \{"items":\[\{"id":1707,.*
+$ echo '{"type":"t"' | holdfast enqueue --ndjson
+~! holdfast: stdin:1:\d+: line: .* \(write one JSON object a line\)
+~! holdfast: 0 jobs were .*
+[2]
+$ echo '{"type":"t","type":"u"}' | holdfast enqueue --ndjson -
+~! holdfast: stdin:1:\d+: line: duplicate .*
+~! holdfast: 0 jobs were .*
+[2]
+$ printf '{"type":"t","queue":"a\\u0000b"}\n' | holdfast enqueue --ndjson
+! holdfast: stdin:1: queue: it holds a NUL (leave it out)
+! holdfast: 0 jobs were enqueued before it, none of lines 1 to 1
+[2]
+$ printf '{"type":"t","queue":"a\377b"}\n' | holdfast enqueue --ndjson
+~! holdfast: stdin:1:\d+: line: unable to decode byte 0xff .*
+~! holdfast: 0 jobs were .*
+[2]
+$ printf '{"type":"t","priority":10}\n' | holdfast enqueue --ndjson
+! holdfast: stdin:1: priority: it has to be a whole number from 0 to 9
+! holdfast: 0 jobs were enqueued before it, none of lines 1 to 1
+[2]
+$ python3 -c "print('{\"type\":\"t\"}'); print('{\"type\":\"t\",\"payload\":\"' + 'x' * 65537 + '\"}')" | holdfast enqueue --ndjson
+~! holdfast: stdin:2: payload: 65537 bytes.*
+~! holdfast: 0 jobs were .*
+[2]
+$ holdfast enqueue --ndjson nowhere
+! holdfast: nowhere: No such file or directory (check the path)
+[2]
+$ holdfast enqueue t payload --ndjson a.ndjson
+! holdfast: enqueue: --ndjson brings its own payloads (put payloads into the lines)
+[2]
