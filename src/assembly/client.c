@@ -225,6 +225,10 @@ struct hfi_caller *hfi_client_caller(struct hf_client *client) {
     return client->caller;
 }
 
+struct hfi_transport *hfi_client_transport(struct hf_client *client) {
+    return client->transport;
+}
+
 struct hfi_scheduler *hfi_client_scheduler(struct hf_client *client) {
     return client->scheduler;
 }

@@ -155,11 +155,15 @@ static void cancelled(const struct hfi_event *event, const struct hfi_rules *rul
     struct hfi_job *job = &change->job;
     (void)rules;
     to_end(event, change, HF_JOB_CANCELLED);
+    change->has_history = true;
+    if (!event->actor && job->cancel_requested_at_us != 0) { /* the owner obeys: who asked stands in the record */
+        hfi_text_copy(change->history.message, sizeof change->history.message, job->cancel_reason);
+        return;
+    }
     hfi_text_copy(change->actor, sizeof change->actor, event->actor);
     hfi_text_copy(change->history.message, sizeof change->history.message, event->message);
     job->cancel_by = change->actor;
     job->cancel_reason = change->history.message;
-    change->has_history = true;
 }
 
 static void quarantined(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {

@@ -45,7 +45,7 @@ struct hfi_event {
     const char *error_type;           /* QUARANTINED, CANCELLED, LAPSED: `unknown_type`, `payload.undecodable`, `lease.lapsed` */
     const char *message;              /* CANCELLED, REQUEUED: the reason */
     const char *detail;               /* NULL or full text (output of a process) for the dead letter; clean UTF-8 */
-    const char *actor;                /* CANCELLED, REQUEUED */
+    const char *actor;                /* CANCELLED (NULL by the owner: as the record asks), REQUEUED */
     bool crash;                       /* LAPSED: the process died under it (not a suspend or a store outage) */
     bool may_have_sent;               /* GIVEN_BACK of a job that is not repeatable: ends as outcome.unknown; a lapse always does */
     const void *result;               /* SUCCEEDED */

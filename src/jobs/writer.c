@@ -17,7 +17,6 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-#define BATCH_OPS 512
 #define BATCH_ROWS 4096 /* 3.5: no transaction of more than 5,000 rows */
 #define PAUSE_FIRST_MS 5
 #define PAUSE_LONGEST_MS 500
@@ -38,7 +37,7 @@ struct hfi_writer {
     bool closing;
     struct hfi_writer_counts counts;
     /* The committing thread's alone: */
-    struct hfi_op *batch[BATCH_OPS];
+    struct hfi_op *batch[HFI_WRITER_BATCH_OPS];
     size_t count;
     bool committing;
     struct hf_mono busy_since; /* first refusal since the last success; 0 none */
@@ -97,7 +96,7 @@ static bool waits(const struct hfi_writer *writer) {
 static void gather(struct hfi_writer *writer) {
     uint64_t rows = 0;
     writer->count = 0;
-    while (writer->count < BATCH_OPS && waits(writer)) {
+    while (writer->count < HFI_WRITER_BATCH_OPS && waits(writer)) {
         struct line *line = writer->urgent.first ? &writer->urgent : &writer->waiting;
         rows += weigh(line->first);
         if (writer->count > 0 && rows > BATCH_ROWS)
@@ -390,8 +389,17 @@ void hfi_writer_close(struct hfi_writer *writer) {
 }
 
 void hfi_writer_submit(struct hfi_writer *writer, struct hfi_op *op) {
+    op->next = NULL;
+    hfi_writer_submit_all(writer, op);
+}
+
+void hfi_writer_submit_all(struct hfi_writer *writer, struct hfi_op *first) {
+    struct hfi_op *next;
     pthread_mutex_lock(&writer->lock);
-    append(op->urgent ? &writer->urgent : &writer->waiting, op);
+    for (struct hfi_op *op = first; op; op = next) {
+        next = op->next;
+        append(op->urgent ? &writer->urgent : &writer->waiting, op);
+    }
     pthread_cond_signal(&writer->work);
     pthread_mutex_unlock(&writer->lock);
     if (writer->scheduler)

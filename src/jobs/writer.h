@@ -11,6 +11,7 @@
  */
 struct hfi_writer;
 
+#define HFI_WRITER_BATCH_OPS 1280 /* of one group: the outcomes of a whole claim, and the next claim */
 #define HFI_WRITER_PATIENCE_MS 10000 /* a store that answers HF_EBUSY is tried again for so long */
 
 /* The public store: a port and its writer. */
@@ -27,6 +28,8 @@ void hfi_writer_close(struct hfi_writer *writer); /* runs what waits, joins; NUL
 
 /* Any thread. The op is the writer's until done ran (on op->home's thread, else on the writer's). Never fails. */
 void hfi_writer_submit(struct hfi_writer *writer, struct hfi_op *op);
+/* The same for a list of them (by `next`), in its order and as one: no group begins in the middle of its arrival. */
+void hfi_writer_submit_all(struct hfi_writer *writer, struct hfi_op *first);
 /* Blocking; returns op->code. HF_EDEADLK on the writer thread, or on the loop thread of a scheduler that registered it. */
 int hfi_writer_do(struct hfi_writer *writer, struct hfi_op *op);
 /*

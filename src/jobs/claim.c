@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rounds: which lanes are due, what may be claimed of them, a claim, and what is due after it, in one commit with
+ * the outcomes that freed the slots. Decides when to look again: at once while something can be claimed, else at the
+ * next due time, when a site admits again, or after the poll interval, whichever comes first (I32, I45). Must never
+ * have two rounds out, and never claim without a reserved slot. Loop thread.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "jobs/runner_state.h"
+
+#define HOLD_US 50000        /* of a lane that was due twice and had nothing */
+#define COUNT_EVERY_US 1000000 /* parked jobs */
+
+static void begin_round(struct hfi_runner *runner);
+
+static void sleep_until_due(struct hfi_runner *runner) {
+    int64_t poll = runner->options->poll_ms;
+    if (runner->store_refused_ms > poll)
+        poll = runner->store_refused_ms;
+    int64_t wait_us = hfi_ms_to_us(poll);
+    if (runner->store_refused_ms == 0) {
+        int64_t due_in = hfi_sub(runner->next_due_us, hfi_runner_wall(runner).us);
+        int64_t ready_in = hfi_sub(hfi_park_ready_at_us(runner), hfi_runner_mono(runner).us);
+        wait_us = due_in < wait_us ? due_in : wait_us;
+        wait_us = ready_in < wait_us ? ready_in : wait_us;
+    }
+    hfi_runner_arm(runner, &runner->poll_timer, hfi_us_to_ms_up(wait_us < 0 ? 0 : wait_us));
+}
+
+static struct hfi_lane_site *site_of(struct hfi_runner *runner, const struct hfi_type *type, const char *breaker_key) {
+    const char *name = breaker_key;
+    if (name[0] == '\0' && type != NULL && type->options.downstream != NULL)
+        name = type->options.downstream;
+    struct hfi_site *site = name[0] == '\0' ? NULL : hfi_park_site(runner, name);
+    return site == NULL ? NULL : &site->slots;
+}
+
+static void take_lanes(struct hfi_runner *runner) {
+    struct hfi_op_lanes *op = &runner->lanes_op;
+    hfi_lanes_forget_due(&runner->lanes);
+    for (size_t i = 0; i < op->count; i++) {
+        const struct hfi_lane_row *row = &op->rows[i];
+        struct hfi_lane *lane = NULL;
+        if (row->lane > op->known) {
+            const struct hfi_type *type = hfi_rulebook_type(runner->book, row->type);
+            if (hfi_lanes_add(&runner->lanes, row->lane, row->queue, type, site_of(runner, type, row->breaker_key),
+                              &lane) != 0) {
+                hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "a lane"), NULL);
+                runner->lanes_known = op->known; /* it will be told again */
+                return;
+            }
+            if (row->lane > runner->lanes_known)
+                runner->lanes_known = row->lane;
+        } else {
+            lane = hfi_lanes_find(&runner->lanes, row->lane);
+        }
+        if (lane == NULL)
+            continue;
+        lane->due = row->next_due_us <= op->now.us;
+        lane->paused = row->paused;
+    }
+    runner->next_due_us = op->next_due_us;
+    if (op->unhealthy_version != runner->unhealthy_version) {
+        runner->unhealthy_version = op->unhealthy_version;
+        hfi_park_reread(runner);
+    }
+}
+
+static void claim_failed(struct hfi_runner *runner, int code) {
+    if (runner->store_refused_ms == 0)
+        hfi_log(HF_LOG_WARNING, "store.refuses", HFI_S("what", "claim"), HFI_S("why", hf_strerror(code)), NULL);
+    int64_t wait = runner->store_refused_ms * 2;
+    runner->store_refused_ms = wait < HFI_REFUSED_MIN_MS ? HFI_REFUSED_MIN_MS : wait > HFI_REFUSED_MAX_MS ? HFI_REFUSED_MAX_MS : wait;
+}
+
+static void take_claim(struct hfi_runner *runner) {
+    struct hfi_op_claim *op = &runner->claim_op;
+    if (op->op.code != 0)
+        op->count = 0;
+    for (size_t i = 0; i < op->lane_count; i++) {
+        if (op->op.code != 0)
+            op->lanes[i].claimed = 0;
+        hfi_lanes_claimed(&runner->lanes, &op->lanes[i], hfi_runner_mono(runner).us, HOLD_US);
+    }
+    pthread_mutex_lock(&runner->lock);
+    runner->counts.claimed += op->count;
+    runner->counts.started += op->count;
+    runner->counts.running += op->count;
+    pthread_mutex_unlock(&runner->lock);
+    size_t count = op->count; /* the arrays are free for the next round from here on */
+    for (size_t i = 0; i < count; i++)
+        hfi_execute(runner, op->jobs[i]);
+}
+
+/* Which parked lanes to count along, once a second at most: a count reads the rows that a claim leaves alone. */
+static void choose_kept(struct hfi_runner *runner, struct hfi_op_lanes *op) {
+    struct hf_mono now = hfi_runner_mono(runner);
+    size_t parked = 0;
+    op->kept = NULL;
+    op->kept_count = 0;
+    op->kept_due = 0;
+    runner->kept_count = 0;
+    for (size_t i = 0; i < runner->lanes.count; i++) {
+        if (!runner->lanes.lanes[i]->parked)
+            continue;
+        parked++;
+        if (runner->kept_count < HFI_ADMIT_MAX)
+            runner->kept[runner->kept_count++] = runner->lanes.lanes[i]->id;
+    }
+    if (parked > 0 && hfi_sub(now.us, runner->kept_at.us) < COUNT_EVERY_US && runner->kept_at.us != 0) {
+        runner->kept_count = 0;
+        return; /* the last count stands for now */
+    }
+    runner->kept_at = now;
+    op->kept = runner->kept;
+    op->kept_count = runner->kept_count;
+}
+
+static void count_parked(struct hfi_runner *runner) {
+    if (runner->lanes_op.kept == NULL)
+        return;
+    pthread_mutex_lock(&runner->lock);
+    runner->counts.parked = runner->lanes_op.kept_due;
+    pthread_mutex_unlock(&runner->lock);
+}
+
+static void round_came_back(struct hfi_runner *runner) {
+    runner->round_out = false;
+    bool claimed = runner->claiming;
+    runner->claiming = false;
+    int code = runner->lanes_op.op.code != 0 ? runner->lanes_op.op.code : claimed ? runner->claim_op.op.code : 0;
+    if (claimed)
+        take_claim(runner);
+    if (runner->lanes_op.op.code == 0) {
+        take_lanes(runner);
+        count_parked(runner);
+    }
+    hfi_free(runner->lanes_op.rows);
+    runner->lanes_op.rows = NULL;
+    if (code != 0) {
+        claim_failed(runner, code);
+    } else {
+        if (runner->store_refused_ms != 0)
+            hfi_log(HF_LOG_INFO, "store.accepts", NULL);
+        runner->store_refused_ms = 0;
+        runner->fresh = !runner->again;
+    }
+    if (runner->life != HFI_LIFE_RUNNING) {
+        hfi_drain_check(runner);
+        return;
+    }
+    if (code != 0) {
+        sleep_until_due(runner);
+        return;
+    }
+    hfi_upkeep_unknown(runner);
+    begin_round(runner);
+}
+
+static void part_done(struct hfi_op *op, void *user) {
+    (void)op;
+    struct hfi_runner *runner = user;
+    runner->out--;
+    if (--runner->round_parts == 0)
+        round_came_back(runner);
+}
+
+static size_t admit(struct hfi_runner *runner, uint32_t *total) {
+    if (runner->lost || runner->node == 0)
+        return 0;
+    /* Outcomes that wait for the store hold memory and, by and by, the claims. */
+    if (runner->running + runner->writing >= 4 * HFI_CLAIM_MAX)
+        return 0;
+    hfi_park_look(runner);
+    return hfi_lanes_admit(&runner->lanes, hfi_runner_mono(runner).us, HFI_CLAIM_MAX, runner->admitted, HFI_ADMIT_MAX,
+                           total);
+}
+
+static void submit_claim(struct hfi_runner *runner, size_t count, uint32_t total) {
+    struct hfi_op_claim *op = &runner->claim_op;
+    for (size_t i = 0; i < count; i++) {
+        struct hfi_lane *lane = hfi_lanes_find(&runner->lanes, runner->admitted[i].lane);
+        runner->admitted[i].policy = hfi_rulebook_policy(runner->book, lane->type->options.name, lane->queue->name);
+        runner->admitted[i].not_repeatable = !lane->type->options.repeatable;
+    }
+    op->node = runner->node;
+    op->now = hfi_runner_wall(runner);
+    op->start = true;
+    op->lanes = runner->admitted;
+    op->lane_count = count;
+    op->max = total;
+    op->jobs = runner->claimed;
+    op->count = 0;
+    runner->claiming = true;
+    runner->round_parts++;
+    hfi_runner_submit(runner, &op->op, HFI_OP_CLAIM, part_done, runner);
+}
+
+static void submit_lanes(struct hfi_runner *runner) {
+    struct hfi_op_lanes *op = &runner->lanes_op;
+    op->known = runner->lanes_known;
+    op->now = hfi_runner_wall(runner);
+    op->rows = NULL;
+    op->count = 0;
+    op->next_due_us = INT64_MAX;
+    choose_kept(runner, op);
+    runner->round_parts++;
+    hfi_runner_submit(runner, &op->op, HFI_OP_LANES, part_done, runner);
+}
+
+/* Claims what may be claimed, asks what is due; sleeps when both are known to be nothing. */
+static void begin_round(struct hfi_runner *runner) {
+    if (runner->round_out || runner->life != HFI_LIFE_RUNNING)
+        return;
+    uint32_t total = 0;
+    size_t count = admit(runner, &total);
+    runner->round_parts = 1; /* until both are out */
+    runner->again = false;
+    if (count > 0)
+        submit_claim(runner, count, total);
+    if (count > 0 || !runner->fresh)
+        submit_lanes(runner);
+    if (--runner->round_parts > 0) {
+        runner->round_out = true;
+        hfi_runner_disarm(runner, &runner->poll_timer);
+        return;
+    }
+    sleep_until_due(runner);
+    hfi_execute_idle(runner);
+    hfi_drain_idle(runner);
+}
+
+static void poked(struct hfi_task *task, void *user) {
+    (void)task;
+    struct hfi_runner *runner = user;
+    runner->poked = false;
+    if (runner->store_refused_ms != 0 && hfi_timer_armed(&runner->poll_timer))
+        return; /* it asks again when the wait is over */
+    begin_round(runner);
+}
+
+void hfi_claim_poke(struct hfi_runner *runner) {
+    if (runner->life != HFI_LIFE_RUNNING || runner->poked)
+        return;
+    runner->poked = true;
+    runner->scheduler->ops->post(runner->scheduler, &runner->poke_task);
+}
+
+void hfi_claim_stale(struct hfi_runner *runner) {
+    runner->fresh = false;
+    runner->again = true;
+    hfi_claim_poke(runner);
+}
+
+static void poll_fired(struct hfi_timer *timer, void *user) {
+    (void)timer;
+    struct hfi_runner *runner = user;
+    runner->fresh = false;
+    begin_round(runner);
+}
+
+static void heard(struct hfi_task *task, void *user) {
+    (void)task;
+    struct hfi_runner *runner = user;
+    atomic_store(&runner->heard, false);
+    hfi_claim_stale(runner);
+}
+
+/* The writer's thread: somebody enqueued here. */
+static void hear(void *user) {
+    struct hfi_runner *runner = user;
+    if (!atomic_exchange(&runner->heard, true))
+        runner->scheduler->ops->post(runner->scheduler, &runner->heard_task);
+}
+
+/* Another process may have written. */
+static void woken(struct hfi_watch *watch, unsigned events, void *user) {
+    (void)watch;
+    (void)events;
+    struct hfi_runner *runner = user;
+    struct hfi_store *port = runner->parts.store->port;
+    port->ops->wake_drain(port);
+    hfi_claim_stale(runner);
+}
+
+void hfi_claim_init(struct hfi_runner *runner) {
+    hfi_timer_init(&runner->poll_timer, poll_fired, runner);
+    runner->poke_task.run = poked;
+    runner->poke_task.user = runner;
+    runner->heard_task.run = heard;
+    runner->heard_task.user = runner;
+    runner->ear.heard = hear;
+    runner->ear.user = runner;
+    runner->next_due_us = INT64_MAX;
+}
+
+void hfi_claim_begin(struct hfi_runner *runner) {
+    struct hfi_store *port = runner->parts.store->port;
+    int fd = port->ops->wake_fd == NULL ? -1 : port->ops->wake_fd(port);
+    /* A second runner on one store may not get it: it polls. */
+    if (fd >= 0 && runner->scheduler->ops->watch(runner->scheduler, fd, HFI_READABLE, woken, runner,
+                                                 &runner->wake_watch) != 0)
+        runner->wake_watch = NULL;
+    hfi_writer_listen(runner->writer, &runner->ear);
+    hfi_claim_stale(runner);
+}
+
+void hfi_claim_stop(struct hfi_runner *runner) {
+    hfi_runner_disarm(runner, &runner->poll_timer);
+    hfi_writer_unlisten(runner->writer, &runner->ear);
+    runner->scheduler->ops->unwatch(runner->scheduler, runner->wake_watch);
+    runner->wake_watch = NULL;
+}

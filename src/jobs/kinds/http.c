@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kind of job that is one HTTP call: the payload is the body, the type says where it goes. Asynchronous on the loop,
+ * so thousands are in flight without a thread. The call's outcome becomes the ending as it is. Must never repeat what is
+ * not repeatable, and never let a call outlast the execution. Loop thread.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "jobs/work.h"
+
+#define JOB_HEADERS 2 /* besides the type's: Content-Type, Holdfast-Job */
+
+struct http {
+    struct hfi_kind kind;
+    struct hfi_scheduler *scheduler;
+    struct hfi_caller *caller;
+};
+
+/* The call's total was what the execution had left: then it is the execution whose time is up [S2.7]. */
+static void note_timeout(struct hf_work *work, const struct hf_outcome *outcome) {
+    int none = HFI_STOP_NONE;
+    int64_t now = work->scheduler->ops->mono(work->scheduler).us;
+    if (work->deadline.us != HFI_FOREVER_US && now >= work->deadline.us - 1000 &&
+        hfi_dotted_prefix("timeout", outcome->error_type))
+        atomic_compare_exchange_strong(&work->stop, &none, HFI_STOP_TIMEOUT);
+}
+
+static void ended(struct hf_response *response, void *user) {
+    struct hf_work *work = user;
+    const struct hf_outcome *outcome = hf_response_outcome(response);
+    note_timeout(work, outcome);
+    atomic_store(&work->attempts, outcome->attempts);
+    if (outcome->sent != HF_SENT_NO)
+        atomic_store(&work->may_have_sent, true);
+    work->ending.result = hfi_work_outcome(work, outcome);
+    work->kind_state = NULL;
+    hf_response_free(response);
+    work->ended(work, work->user);
+}
+
+/* It could not begin; that is no word of the downstream. */
+static int refuse(struct hf_work *work, int code, const char *downstream) {
+    struct hf_outcome *outcome = &work->ending.outcome;
+    bool forever = code == HF_ENOENT || code == HF_EINVAL || code == HF_ETEXT;
+    hfi_outcome_init(outcome);
+    hfi_outcome_set(outcome, HF_OUTCOME_FAILURE, forever ? HF_RETRY_NONE : HF_RETRY_LATER, HF_VERDICT_NEUTRAL,
+                    forever ? HF_CLASS_PERMANENT : HF_CLASS_TRANSIENT,
+                    code == HF_ENOENT ? "downstream.unknown" : "local.call", "job.http.start");
+    if (code == HF_ENOENT)
+        hfi_outcome_message(outcome, "no downstream is called `%s` here", downstream);
+    else
+        hfi_outcome_message(outcome, "the call could not be started: %s", hf_strerror(code));
+    outcome->stage = HF_STAGE_LOCAL;
+    outcome->sent = HF_SENT_NO;
+    work->ending.result = forever ? HF_RESULT_PERMANENT : HF_RESULT_FAILED;
+    return code;
+}
+
+static bool brings(const struct hf_type_options *type, const char *name) {
+    for (size_t i = 0; i < type->header_count; i++) {
+        if (hfi_text_equal_nocase(type->headers[i].name, name))
+            return true;
+    }
+    return false;
+}
+
+/* The type's headers, and what the job adds to them. */
+static size_t fill_headers(const struct hf_work *work, struct hf_header *headers, char *id, size_t room) {
+    const struct hf_type_options *type = &work->type->options;
+    const char *content_type = work->job->content_type;
+    size_t count = type->header_count;
+    if (count > 0)
+        memcpy(headers, type->headers, count * sizeof *headers);
+    if (content_type[0] != '\0' || !brings(type, "Content-Type")) {
+        if (content_type[0] == '\0')
+            content_type = "application/octet-stream";
+        size_t at = 0; /* the job's own word replaces the type's */
+        while (at < count && !hfi_text_equal_nocase(headers[at].name, "Content-Type"))
+            at++;
+        headers[at] = (struct hf_header){"Content-Type", content_type};
+        count += at == count;
+    }
+    snprintf(id, room, "%" PRId64, work->job->id);
+    headers[count++] = (struct hf_header){"Holdfast-Job", id};
+    return count;
+}
+
+static int64_t left_ms(const struct hf_work *work) {
+    if (work->deadline.us == HFI_FOREVER_US)
+        return 0; /* the policy's total alone */
+    int64_t left = hfi_sub(work->deadline.us, work->scheduler->ops->mono(work->scheduler).us) / 1000;
+    return left < 1 ? 1 : left;
+}
+
+static int start(struct hfi_kind *self, struct hf_work *work) {
+    struct http *http = (struct http *)(void *)self;
+    const struct hf_type_options *type = &work->type->options;
+    const struct hfi_job *job = work->job;
+    char id[24];
+    struct hf_request request;
+    hf_request_init(&request);
+    request.downstream = job->downstream[0] != '\0' ? job->downstream : type->downstream;
+    if (http->caller == NULL || request.downstream == NULL)
+        return refuse(work, HF_ENOENT, request.downstream == NULL ? "" : request.downstream);
+    struct hf_header *headers = hfi_alloc_array(type->header_count + JOB_HEADERS, sizeof *headers);
+    if (headers == NULL)
+        return refuse(work, HF_ENOMEM, request.downstream);
+    request.method = type->method;
+    request.path = type->path;
+    request.headers = headers;
+    request.header_count = fill_headers(work, headers, id, sizeof id);
+    request.body = job->payload;
+    request.body_length = job->payload_length;
+    request.idempotency_key = type->repeatable && !type->no_idempotency_key ? work->key : NULL;
+    request.total_timeout_ms = left_ms(work);
+    request.no_retry = !type->repeatable;
+    struct hfi_call *call = NULL;
+    int code = hfi_call_start(http->caller, &request, ended, work, &call);
+    hfi_free(headers);
+    if (code != 0)
+        return refuse(work, code, request.downstream);
+    work->kind_state = call;
+    return 0;
+}
+
+static void stop(struct hfi_kind *self, struct hf_work *work, bool hurry) {
+    (void)self;
+    (void)hurry; /* a cancelled call ends within one turn of the loop: there is nothing to hurry */
+    struct hfi_call *call = work->kind_state;
+    if (call == NULL)
+        return;
+    work->kind_state = NULL;
+    hfi_call_cancel(call);
+}
+
+static void close_kind(struct hfi_kind *self) {
+    hfi_free(self);
+}
+
+static const struct hfi_kind_ops http_ops = {"http", false, start, stop, close_kind};
+
+int hfi_kind_http_new(struct hfi_scheduler *scheduler, struct hfi_caller *caller, struct hfi_kind **kind) {
+    struct http *http = hfi_alloc(sizeof *http);
+    if (http == NULL)
+        return HF_ENOMEM;
+    http->kind.ops = &http_ops;
+    http->scheduler = scheduler;
+    http->caller = caller;
+    *kind = &http->kind;
+    return 0;
+}

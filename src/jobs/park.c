@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Downstreams as the runner's claims see them: how many jobs each admits now, and what the store is told and tells about
+ * them. Lanes of a downstream that admits nobody stay parked: not claimed, nothing counted; its probes and its ramp are
+ * simply what it admits. Must never let a claim take more than the breaker would. Loop thread, but for the observer.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "jobs/runner_state.h"
+
+#define GIVE_UP_PAGE 16
+#define GIVE_UP_EVERY_US 1000000
+
+static struct hfi_site *site_of(const struct hfi_lane *lane) {
+    return (struct hfi_site *)(void *)lane->site;
+}
+
+bool hfi_park_parks(const struct hfi_lane *lane) {
+    return lane->site != NULL && site_of(lane)->parks;
+}
+
+int64_t hfi_park_unhealthy_since(const struct hfi_lane *lane) {
+    return lane->site == NULL ? 0 : site_of(lane)->unhealthy_since_us;
+}
+
+struct hfi_site *hfi_park_site(struct hfi_runner *runner, const char *downstream) {
+    for (size_t i = 0; i < runner->site_count; i++) {
+        if (strcmp(hf_downstream_name(runner->sites[i].downstream), downstream) == 0)
+            return &runner->sites[i];
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ what it admits */
+
+static uint32_t less(uint32_t a, uint32_t b) {
+    return a > b ? a - b : 0;
+}
+
+static bool gives_up(const struct hfi_site *site, int64_t wall_us) {
+    int64_t after = hfi_ms_to_us(site->downstream->policy->options.give_up_after_ms);
+    return after > 0 && site->unhealthy_since_us != 0 && hfi_sub(wall_us, site->unhealthy_since_us) >= after;
+}
+
+static void look_at(struct hfi_runner *runner, struct hfi_site *site, struct hf_mono now) {
+    struct hfi_lane_site *slots = &site->slots;
+    int64_t retry_after_ms = 0;
+    uint32_t allowance = hfi_downstream_allowance(site->downstream, now, &retry_after_ms);
+    uint32_t room = less(site->downstream->bulkhead.max, slots->used);
+    site->ready_at_us = 0;
+    if (!site->parks) {
+        struct hfi_breaker_look look;
+        hfi_breaker_look(&site->downstream->breaker, now, &look);
+        if (look.state != HF_BREAKER_RAMP)
+            allowance = room; /* an open breaker fails them at once, as asked for [S0.30] */
+    }
+    if (allowance > 0) {
+        allowance = less(allowance, slots->waiting);
+        slots->free = allowance < room ? allowance : room;
+        return;
+    }
+    slots->free = 0;
+    site->ready_at_us = hfi_add(now.us, hfi_ms_to_us(retry_after_ms < 1 ? 1 : retry_after_ms));
+    if (site->parks && gives_up(site, hfi_runner_wall(runner).us)) {
+        /* They are refused at once; the transition lets those die that have waited long enough. */
+        if (now.us >= site->give_up_at_us && slots->waiting == 0) {
+            slots->free = GIVE_UP_PAGE;
+            site->give_up_at_us = hfi_add(now.us, GIVE_UP_EVERY_US);
+        }
+        if (site->give_up_at_us < site->ready_at_us)
+            site->ready_at_us = site->give_up_at_us;
+    }
+}
+
+void hfi_park_look(struct hfi_runner *runner) {
+    struct hf_mono now = hfi_runner_mono(runner);
+    for (size_t i = 0; i < runner->site_count; i++)
+        look_at(runner, &runner->sites[i], now);
+}
+
+int64_t hfi_park_ready_at_us(const struct hfi_runner *runner) {
+    int64_t at = INT64_MAX;
+    for (size_t i = 0; i < runner->site_count; i++) {
+        const struct hfi_site *site = &runner->sites[i];
+        if (site->slots.blocked && site->ready_at_us != 0 && site->ready_at_us < at)
+            at = site->ready_at_us;
+    }
+    return at;
+}
+
+/* ------------------------------------------------------------------ what the store is told and tells */
+
+static void next_step(struct hfi_site *site);
+
+static int64_t to_wall(const struct hfi_runner *runner, int64_t mono_us) {
+    if (mono_us == 0 || mono_us == HFI_FOREVER_US)
+        return 0;
+    return hfi_add(hfi_runner_wall(runner).us, hfi_sub(mono_us, hfi_runner_mono(runner).us));
+}
+
+static int64_t to_mono(const struct hfi_runner *runner, int64_t wall_us) {
+    return hfi_add(hfi_runner_mono(runner).us, hfi_sub(wall_us, hfi_runner_wall(runner).us));
+}
+
+static void adopt_forced(struct hfi_site *site, const struct hfi_downstream_state *row) {
+    struct hfi_runner *runner = site->runner;
+    struct hf_mono now = hfi_runner_mono(runner);
+    int64_t wall = hfi_runner_wall(runner).us;
+    bool forced = row->forced != 0 && (row->forced_until_us == 0 || row->forced_until_us > wall);
+    bool same = site->forced && row->forced_until_us == site->stored.forced_until_us &&
+                strcmp(row->reason, site->stored.reason) == 0;
+    if (forced && !same) {
+        int64_t for_ms = row->forced_until_us == 0 ? 0 : hfi_us_to_ms_up(row->forced_until_us - wall);
+        hfi_breaker_isolate(&site->downstream->breaker, now, for_ms, row->reason);
+    } else if (!forced && site->forced) {
+        hfi_breaker_close(&site->downstream->breaker, now);
+    }
+    site->forced = forced;
+}
+
+/* Another node's break, or the one of our last life: it goes on here, its end rebased (B27). */
+static void adopt_open(struct hfi_site *site, const struct hfi_downstream_state *row) {
+    struct hfi_breaker_saved saved = {.state = HF_BREAKER_OPEN, .trips = row->trips};
+    struct hf_mono now = hfi_runner_mono(site->runner);
+    int64_t until = to_mono(site->runner, row->open_until_us);
+    int64_t longest = hfi_mono_after_ms(now, site->downstream->policy->options.breaker_max_break_ms).us;
+    saved.until_us = until < now.us ? now.us : until > longest ? longest : until; /* no wall clock makes it longer */
+    hfi_text_copy(saved.reason, sizeof saved.reason, row->reason[0] == '\0' ? "stored" : row->reason);
+    hfi_breaker_restore(&site->downstream->breaker, now, &saved);
+}
+
+static void adopt_phase(struct hfi_site *site, const struct hfi_downstream_state *row) {
+    struct hfi_breaker_look look;
+    struct hf_mono now = hfi_runner_mono(site->runner);
+    hfi_breaker_look(&site->downstream->breaker, now, &look);
+    bool broken = row->phase == HF_BREAKER_OPEN || row->phase == HF_BREAKER_HALF_OPEN || row->phase == HF_BREAKER_RAMP;
+    if (!site->loaded) {
+        if (row->version != 0 && broken && look.state == HF_BREAKER_CLOSED)
+            adopt_open(site, row); /* over already: then it begins with probes, not with everything */
+        if (row->unhealthy_since_us != 0 && broken)
+            site->unhealthy_since_us = row->unhealthy_since_us;
+    } else if (row->phase == HF_BREAKER_OPEN && row->open_until_us > hfi_runner_wall(site->runner).us) {
+        if (look.state == HF_BREAKER_CLOSED || look.state == HF_BREAKER_RAMP)
+            adopt_open(site, row);
+    } else if (row->phase == HF_BREAKER_CLOSED && look.state == HF_BREAKER_OPEN) {
+        hfi_breaker_close(&site->downstream->breaker, now); /* by hand, or another node found it well */
+    }
+    if (row->gate_until_us > hfi_runner_wall(site->runner).us) {
+        int64_t cap = hfi_mono_after_ms(now, site->downstream->policy->options.gate_cap_ms).us;
+        int64_t gate = to_mono(site->runner, row->gate_until_us);
+        hfi_breaker_gate(&site->downstream->breaker, (struct hf_mono){gate < cap ? gate : cap});
+    }
+}
+
+static void downstream_done(struct hfi_op *op, void *user) {
+    struct hfi_site *site = user;
+    struct hfi_runner *runner = site->runner;
+    const struct hfi_downstream_state *row = &site->op.state;
+    bool wrote = site->op.set == HFI_DOWNSTREAM_PHASE;
+    runner->out--;
+    site->busy = false;
+    if (op->code == 0 || op->code == HF_ESTALE || op->code == HF_ESTATE) {
+        adopt_forced(site, row);
+        if (!wrote || op->code != 0)
+            adopt_phase(site, row);
+        site->loaded = true;
+        site->stored = *row;
+        if (wrote && op->code != 0)
+            site->phase_pending = true; /* somebody was faster: again, on top of theirs */
+        next_step(site);
+        hfi_claim_poke(runner);
+    } else if (runner->life == HFI_LIFE_RUNNING) {
+        hfi_log(HF_LOG_WARNING, "downstream.unwritten", HFI_S("downstream", hf_downstream_name(site->downstream)),
+                HFI_S("why", hf_strerror(op->code)), NULL);
+        site->phase_pending = site->phase_pending || wrote; /* with the next change or the next read */
+    }
+    if (runner->life != HFI_LIFE_RUNNING)
+        hfi_drain_check(runner);
+}
+
+static void submit(struct hfi_site *site, unsigned set) {
+    site->op.key = hf_downstream_name(site->downstream);
+    site->op.set = set;
+    site->busy = true;
+    hfi_runner_submit(site->runner, &site->op.op, HFI_OP_DOWNSTREAM, downstream_done, site);
+}
+
+static void write_phase(struct hfi_site *site) {
+    struct hfi_runner *runner = site->runner;
+    struct hfi_breaker_look look;
+    hfi_breaker_look(&site->downstream->breaker, hfi_runner_mono(runner), &look);
+    bool same = look.state == HF_BREAKER_CLOSED && site->stored.phase == HF_BREAKER_CLOSED;
+    site->phase_pending = false;
+    if (same && site->stored.unhealthy_since_us == 0)
+        return;
+    struct hfi_downstream_state *state = &site->op.state;
+    *state = site->stored;
+    state->phase = (int32_t)look.state;
+    state->open_until_us = look.state == HF_BREAKER_OPEN ? to_wall(runner, look.until_us) : 0;
+    state->gate_until_us = look.gate_us > hfi_runner_mono(runner).us ? to_wall(runner, look.gate_us) : 0;
+    state->trips = look.trips;
+    state->unhealthy_since_us = site->unhealthy_since_us;
+    if (!site->forced)
+        hfi_text_copy(state->reason, sizeof state->reason, look.reason);
+    submit(site, HFI_DOWNSTREAM_PHASE);
+}
+
+static void next_step(struct hfi_site *site) {
+    if (site->busy || site->runner->life != HFI_LIFE_RUNNING)
+        return;
+    if (site->read_pending || !site->loaded) {
+        site->read_pending = false;
+        memset(&site->op.state, 0, sizeof site->op.state);
+        submit(site, HFI_DOWNSTREAM_READ);
+    } else if (site->phase_pending) {
+        write_phase(site);
+    }
+}
+
+void hfi_park_reread(struct hfi_runner *runner) {
+    for (size_t i = 0; i < runner->site_count; i++) {
+        runner->sites[i].read_pending = true;
+        next_step(&runner->sites[i]);
+    }
+}
+
+/* ------------------------------------------------------------------ the observer */
+
+static void changed_here(struct hfi_task *task, void *user) {
+    (void)task;
+    struct hfi_site *site = user;
+    struct hfi_runner *runner = site->runner;
+    struct hfi_breaker_look look;
+    atomic_store(&site->posted, false);
+    hfi_breaker_look(&site->downstream->breaker, hfi_runner_mono(runner), &look);
+    if (look.state == HF_BREAKER_CLOSED)
+        site->unhealthy_since_us = 0;
+    else if (site->unhealthy_since_us == 0)
+        site->unhealthy_since_us = hfi_runner_wall(runner).us;
+    site->phase_pending = true;
+    next_step(site);
+    hfi_claim_poke(runner);
+}
+
+/* Any thread: the one that moved the breaker. */
+static void changed(const struct hfi_breaker_event *event, void *user) {
+    (void)event;
+    struct hfi_site *site = user;
+    if (!atomic_exchange(&site->posted, true))
+        site->runner->scheduler->ops->post(site->runner->scheduler, &site->task);
+}
+
+int hfi_park_init(struct hfi_runner *runner) {
+    size_t count = runner->parts.caller == NULL ? 0 : hfi_caller_count(runner->parts.caller);
+    if (count == 0)
+        return 0;
+    runner->sites = hfi_alloc_array(count, sizeof *runner->sites);
+    if (runner->sites == NULL)
+        return HF_ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        struct hfi_site *site = &runner->sites[i];
+        site->runner = runner;
+        site->downstream = hfi_caller_at(runner->parts.caller, i);
+        site->parks = site->downstream->policy->options.on_open == HF_ON_OPEN_PARK;
+        site->task.run = changed_here;
+        site->task.user = site;
+    }
+    runner->site_count = count;
+    return 0;
+}
+
+void hfi_park_begin(struct hfi_runner *runner) {
+    for (size_t i = 0; i < runner->site_count; i++) {
+        struct hfi_site *site = &runner->sites[i];
+        site->downstream->user = site;
+        atomic_store(&site->downstream->on_change, changed);
+        next_step(site);
+    }
+}
+
+void hfi_park_end(struct hfi_runner *runner) {
+    for (size_t i = 0; i < runner->site_count; i++)
+        atomic_store(&runner->sites[i].downstream->on_change, NULL);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_RUNNER_H
+#define HFI_JOBS_RUNNER_H
+
+#include "base/scheduler.h"
+#include "holdfast/runner.h"
+#include "jobs/rulebook.h"
+#include "jobs/writer.h"
+#include "resilience/call.h"
+#include "resilience/transport.h"
+
+/*
+ * A node: joins a store, claims due jobs, runs them, writes how they ended, watches over other nodes, sends alerts,
+ * drains and leaves. All of it on one scheduler's thread; store work goes to the writer as operations and comes back
+ * there. The public hf_runner (src/assembly/runner.c) is this with a loop, a client and a store around it.
+ */
+struct hfi_runner;
+
+/* What it works with. Everything is borrowed and outlives the runner. */
+struct hfi_runner_parts {
+    struct hfi_scheduler *scheduler;
+    struct hf_store *store;
+    const struct hf_runner_options *options;
+    const struct hfi_rulebook *book;  /* complete before begin */
+    struct hfi_caller *caller;        /* NULL: no downstreams */
+    struct hf_client *client;         /* for native handlers, or NULL */
+    struct hfi_transport *transport;  /* of the webhooks; NULL: none are sent from here */
+    void (*ended)(int code, void *user); /* 0, 1 = jobs were left to their leases, or HF_E… when it could not join */
+    void *user;
+};
+int hfi_runner_new(const struct hfi_runner_parts *parts, struct hfi_runner **runner, struct hf_error *error);
+void hfi_runner_free(struct hfi_runner *runner); /* after `ended`, or before begin; NULL is fine */
+
+/* Loop thread. `ended` runs once, never inside these. */
+void hfi_runner_begin(struct hfi_runner *runner);
+void hfi_runner_drain(struct hfi_runner *runner); /* a second call hurries */
+void hfi_runner_wake(struct hfi_runner *runner);  /* something may be due */
+
+bool hfi_runner_abandoned(const struct hfi_runner *runner); /* after `ended`: a handler never returned, nothing can be freed */
+
+/* Any thread. */
+void hfi_runner_counts(struct hfi_runner *runner, struct hf_runner_counts *counts);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_RUNNER_STATE_H
+#define HFI_JOBS_RUNNER_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/random.h"
+#include "jobs/deaths/alerts.h"
+#include "jobs/lane.h"
+#include "jobs/lease.h"
+#include "jobs/runner.h"
+#include "jobs/work.h"
+
+/*
+ * What the files of the runner share. Each part has one file that writes it: runner.c the life, claim.c the rounds,
+ * execute.c the executions, beat.c the beats, upkeep.c the watch over others, park.c the sites, drain.c the end. Loop
+ * thread only, but for `counts`.
+ */
+#define HFI_ASYNC_MAX 1024  /* asynchronous jobs in flight on a node, queues with a concurrency of their own aside */
+#define HFI_CLAIM_MAX 1024  /* jobs of one claim */
+#define HFI_ADMIT_MAX 256   /* lanes of one claim */
+#define HFI_REFUSED_MIN_MS 250 /* waits while the store refuses, doubling */
+#define HFI_REFUSED_MAX_MS 5000
+
+/* X(NAME, text): the life of a runner; hfi_runner_move is the one function that changes it. */
+#define HFI_LIFE_MAP(X)                                                                     \
+    X(NEW, "new") X(JOINING, "joining") X(RUNNING, "running")                               \
+    X(DRAINING, "draining") /* no claims; running jobs get their time */                    \
+    X(STOPPING, "stopping") /* the kinds were told to stop */                               \
+    X(HURRYING, "hurrying") /* at once */                                                   \
+    X(LEAVING, "leaving") X(ENDED, "ended")
+enum hfi_life {
+#define HFI_LIFE_MEMBER(name, text) HFI_LIFE_##name,
+    HFI_LIFE_MAP(HFI_LIFE_MEMBER)
+#undef HFI_LIFE_MEMBER
+};
+
+/* One execution, from its claim to its stored end. */
+struct hfi_execution {
+    struct hf_work work;
+    struct hfi_runner *runner;
+    struct hfi_lane *lane;
+    struct hfi_op_apply apply;
+    struct hfi_timer retry; /* of the write */
+    uint32_t tries;         /* of the write that were refused for now */
+    uint32_t dropped;       /* refused for good: 1 without detail, 2 given up to the lease */
+    bool timed_out;         /* told to stop at its limit */
+    bool begun;             /* its kind has it */
+    struct hfi_execution *free_next;
+};
+
+/* A downstream as the runner sees it: breaker, what the store knows of it, slots. */
+struct hfi_site {
+    struct hfi_lane_site slots; /* first: lanes point to it */
+    struct hfi_runner *runner;
+    struct hf_downstream *downstream;
+    bool parks;                    /* on_open: park */
+    bool forced;                   /* isolated by the store's word */
+    bool phase_pending;            /* the breaker changed; to be written */
+    bool read_pending;
+    bool busy;                     /* the operation is out */
+    bool loaded;                   /* the first read came back */
+    int64_t ready_at_us;           /* monotonic: when it may admit again; 0 = now */
+    int64_t unhealthy_since_us;    /* wall; 0 = healthy */
+    int64_t give_up_at_us;         /* monotonic: the next page of jobs that waited too long */
+    struct hfi_downstream_state stored; /* the row, as last seen */
+    struct hfi_op_downstream op;
+    _Atomic bool posted;           /* any thread: `task` is on its way */
+    struct hfi_task task;
+};
+
+/* Another node, watched. */
+struct hfi_peer {
+    struct hfi_lease_watch watch;
+    bool present; /* in the last NODES answer */
+    bool gone;    /* to be swept */
+    bool crashed; /* died on this host: proof that its processes are gone */
+    char name[64];
+};
+
+struct hfi_runner {
+    struct hfi_runner_parts parts;
+    struct hfi_scheduler *scheduler;
+    struct hfi_writer *writer;
+    const struct hfi_rulebook *book;
+    const struct hf_runner_options *options;
+    struct hfi_kind *kinds[HF_KIND_NOOP + 1]; /* made when a type needs it */
+    const char *const *sinks;
+    size_t sink_count;
+    struct hfi_random random;
+
+    enum hfi_life life;
+    bool stop_asked;
+    bool abandoned;         /* a handler never returned */
+    bool past_bound;        /* a drain waits no longer for handlers */
+    int code;               /* what `ended` will say */
+    int64_t node;           /* 0: not joined */
+    char boot[40];
+    struct hfi_op_join join;
+    const char **type_names;
+    struct hfi_timer life_timer; /* joining again; the steps of a drain */
+    struct hfi_op_leave leave;
+    struct hfi_task last_task;
+    size_t out;             /* operations that have not come back */
+    struct hfi_op *unsent, *unsent_last; /* of this turn */
+    struct hfi_task send_task;
+
+    /* claiming */
+    struct hfi_lanes lanes;
+    int64_t lanes_known;    /* texts were seen up to this lane */
+    int64_t next_due_us;    /* wall */
+    uint64_t unhealthy_version;
+    bool fresh;             /* the last LANES answer is newer than the last wake-up */
+    bool round_out;         /* a round is with the writer */
+    unsigned round_parts;
+    bool poked;             /* `poke_task` is on its way */
+    bool again;             /* woken during a round */
+    struct hfi_task poke_task;
+    struct hfi_timer poll_timer;
+    int64_t store_refused_ms; /* 0: it takes orders; else the wait before the next round */
+    struct hfi_op_lanes lanes_op;
+    struct hfi_op_claim claim_op;
+    bool claiming;
+    struct hfi_admitted admitted[HFI_ADMIT_MAX];
+    struct hfi_job *claimed[HFI_CLAIM_MAX];
+    int64_t kept[HFI_ADMIT_MAX]; /* parked lanes whose jobs are counted */
+    size_t kept_count;
+    struct hf_mono kept_at;      /* when they were counted last */
+    struct hfi_watch *wake_watch;
+    struct hfi_writer_ear ear;
+    _Atomic bool heard;          /* any thread: `heard_task` is on its way */
+    struct hfi_task heard_task;
+
+    /* executing */
+    struct hf_work *first;     /* handlers that have not ended */
+    struct hf_work *unwritten; /* ended, to be stored */
+    size_t running, writing;
+    struct hfi_execution *spare;
+    size_t spare_count;
+
+    /* beats */
+    struct hfi_op_beat beat_op;
+    bool beating, beat_out;
+    bool lost;                /* stopped itself; no claims until a beat is stored */
+    int64_t beat;
+    struct hf_mono beat_sent, beat_stored;
+    struct hfi_timer beat_timer, self_stop_timer;
+
+    /* upkeep */
+    struct hfi_timer upkeep_timer;
+    struct hfi_op_nodes nodes_op;
+    struct hfi_op_sweep sweep_op;
+    struct hfi_op_expire expire_op;
+    struct hfi_op_prune prune_op;
+    struct hfi_op_quarantine quarantine_op;
+    bool nodes_out, sweep_out, expire_out, prune_out, quarantine_out;
+    bool looked; /* a NODES answer came: it is known who lives */
+    struct hf_mono pruned_at;
+    struct hfi_peer *peers;
+    size_t peer_count;
+
+    struct hfi_site *sites;
+    size_t site_count;
+
+    struct hfi_alerts *alerts; /* NULL without sinks */
+
+    pthread_mutex_t lock; /* of counts */
+    struct hf_runner_counts counts;
+};
+
+/* runner.c */
+void hfi_runner_move(struct hfi_runner *runner, enum hfi_life life);
+struct hf_mono hfi_runner_mono(const struct hfi_runner *runner);
+struct hf_wall hfi_runner_wall(const struct hfi_runner *runner);
+void hfi_runner_arm(struct hfi_runner *runner, struct hfi_timer *timer, int64_t after_ms);
+void hfi_runner_disarm(struct hfi_runner *runner, struct hfi_timer *timer);
+/* Sends an operation with the others of this turn; `done` runs on the loop thread, with the runner as user unless `user` says otherwise. */
+void hfi_runner_submit(struct hfi_runner *runner, struct hfi_op *op, enum hfi_op_kind kind,
+                       void (*done)(struct hfi_op *op, void *user), void *user);
+void hfi_runner_leave(struct hfi_runner *runner); /* everything has ended */
+void hfi_runner_join(struct hfi_runner *runner); /* also again, under a new node id */
+bool hfi_refused_for_now(int code); /* the store may take it later */
+int64_t hfi_refused_wait_ms(uint32_t tries);
+#define HFI_COUNT(runner, field, n)                                                          \
+    do {                                                                                     \
+        pthread_mutex_lock(&(runner)->lock);                                                 \
+        (runner)->counts.field += (n);                                                       \
+        pthread_mutex_unlock(&(runner)->lock);                                               \
+    } while (0)
+
+/* claim.c */
+void hfi_claim_init(struct hfi_runner *runner);
+void hfi_claim_poke(struct hfi_runner *runner);  /* capacity was freed: look at once */
+void hfi_claim_stale(struct hfi_runner *runner); /* and ask the store what is due */
+void hfi_claim_begin(struct hfi_runner *runner); /* after the join: first round, and listens from now on */
+void hfi_claim_stop(struct hfi_runner *runner);  /* no new rounds */
+
+/* execute.c */
+void hfi_execute(struct hfi_runner *runner, struct hfi_job *job);
+void hfi_execute_stop(struct hf_work *work, enum hfi_stop why, bool hurry);
+void hfi_execute_stop_all(struct hfi_runner *runner, enum hfi_stop why, bool hurry);
+void hfi_execute_idle(struct hfi_runner *runner); /* nothing to claim: memory goes back */
+void hfi_execute_let_go(struct hfi_runner *runner); /* what is not stored yet is left to the lease */
+void hfi_execute_end(struct hfi_runner *runner); /* frees what is kept for reuse */
+
+/* ending.c: what is written about an ended execution */
+void hfi_ending_event(const struct hfi_runner *runner, struct hfi_execution *execution, struct hfi_event *event);
+void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution); /* counts and log lines, after the commit */
+void hfi_dead_told(const struct hfi_runner *runner, const struct hfi_dead_note *note); /* the Error line of another death */
+
+/* beat.c */
+void hfi_beat_begin(struct hfi_runner *runner); /* after a join */
+void hfi_beat_stop(struct hfi_runner *runner);
+
+/* upkeep.c */
+void hfi_upkeep_begin(struct hfi_runner *runner);
+void hfi_upkeep_stop(struct hfi_runner *runner);
+bool hfi_upkeep_idle(const struct hfi_runner *runner);
+void hfi_upkeep_unknown(struct hfi_runner *runner); /* due lanes of unknown types, after a LANES answer */
+bool hfi_upkeep_alone(const struct hfi_runner *runner);
+
+/* park.c */
+int hfi_park_init(struct hfi_runner *runner);
+void hfi_park_begin(struct hfi_runner *runner);  /* takes up what the store knows */
+void hfi_park_look(struct hfi_runner *runner);   /* before a round: what each site admits now */
+void hfi_park_reread(struct hfi_runner *runner); /* somebody wrote to the store's downstreams */
+int64_t hfi_park_ready_at_us(const struct hfi_runner *runner); /* the earliest site that keeps due lanes back; INT64_MAX */
+struct hfi_site *hfi_park_site(struct hfi_runner *runner, const char *downstream);
+bool hfi_park_parks(const struct hfi_lane *lane);               /* is it kept back while its breaker is open? */
+int64_t hfi_park_unhealthy_since(const struct hfi_lane *lane);  /* wall, µs; 0 = healthy */
+void hfi_park_end(struct hfi_runner *runner);
+
+/* drain.c */
+void hfi_drain_begin(struct hfi_runner *runner);
+void hfi_drain_step(struct hfi_runner *runner);  /* its time is up: the next step */
+void hfi_drain_check(struct hfi_runner *runner); /* something ended: is all of it over? */
+void hfi_drain_idle(struct hfi_runner *runner);  /* nothing was found to claim: end if `until_idle` */
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a node does for the others, about once a second: watches their beats, takes the jobs of those that are gone, ends
+ * jobs that were not started in time, puts jobs of unknown types aside, prunes. Must never take a job of a node that may
+ * live: a death on this host is proven by its lock, any other by a lease that ran out under our eyes. Loop thread.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "jobs/runner_state.h"
+
+#define ROUND_MS 1000
+#define PAGE 256
+#define PRUNE_EVERY_US 60000000
+#define PRUNE_PAGE 500
+
+static int64_t round_ms(const struct hfi_runner *runner) {
+    int64_t fraction = runner->options->lease_ms / 8;
+    return fraction < 1 ? 1 : fraction < ROUND_MS ? fraction : ROUND_MS;
+}
+
+static bool active(const struct hfi_runner *runner) {
+    return runner->life == HFI_LIFE_RUNNING && !runner->lost;
+}
+
+static void failed(const struct hfi_op *op, const char *what) {
+    hfi_log(HF_LOG_WARNING, "upkeep.failed", HFI_S("what", what), HFI_S("why", hf_strerror(op->code)), NULL);
+}
+
+static void came_back(struct hfi_runner *runner) {
+    if (runner->life != HFI_LIFE_RUNNING)
+        hfi_drain_check(runner);
+}
+
+static void tell_deaths(struct hfi_runner *runner, struct hfi_dead_note *notes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        hfi_dead_told(runner, &notes[i]);
+    hfi_free(notes);
+    if (count > 0 && runner->alerts != NULL)
+        hfi_alerts_wake(runner->alerts);
+}
+
+/* ------------------------------------------------------------------ other nodes */
+
+static struct hfi_peer *find_peer(struct hfi_runner *runner, int64_t node) {
+    for (size_t i = 0; i < runner->peer_count; i++) {
+        if (runner->peers[i].watch.node == node)
+            return &runner->peers[i];
+    }
+    return NULL;
+}
+
+static struct hfi_peer *add_peer(struct hfi_runner *runner, const struct hfi_node_row *row) {
+    void *grown = hfi_realloc(runner->peers, (runner->peer_count + 1) * sizeof *runner->peers);
+    if (grown == NULL)
+        return NULL;
+    runner->peers = grown;
+    struct hfi_peer *peer = &runner->peers[runner->peer_count++];
+    memset(peer, 0, sizeof *peer);
+    hfi_lease_first(&peer->watch, row->node, row->beat, hfi_runner_mono(runner));
+    memcpy(peer->name, row->name, sizeof peer->name);
+    return peer;
+}
+
+static void look_at(struct hfi_runner *runner, const struct hfi_node_row *row) {
+    struct hfi_peer *peer = find_peer(runner, row->node);
+    bool lapsed = false;
+    if (peer == NULL)
+        peer = add_peer(runner, row);
+    else
+        lapsed = hfi_lease_look(&peer->watch, row->beat, hfi_runner_mono(runner), runner->options->lease_ms,
+                                4 * round_ms(runner));
+    if (peer == NULL)
+        return; /* no memory: it is looked at again in the next round */
+    peer->present = true;
+    if (!peer->gone && (lapsed || row->dead_on_host)) {
+        hfi_log(HF_LOG_WARNING, "node.gone", HFI_I("node", row->node), HFI_S("name", row->name),
+                HFI_S("proof", row->dead_on_host ? "its lock is free" : "its lease ran out"), NULL);
+        peer->crashed = row->dead_on_host;
+    }
+    peer->gone = peer->gone || lapsed || row->dead_on_host;
+}
+
+static void forget_absent(struct hfi_runner *runner) {
+    size_t kept = 0;
+    for (size_t i = 0; i < runner->peer_count; i++) {
+        if (runner->peers[i].present)
+            runner->peers[kept++] = runner->peers[i];
+    }
+    runner->peer_count = kept;
+}
+
+static void sweep_next(struct hfi_runner *runner);
+
+static void nodes_done(struct hfi_op *op, void *user) {
+    struct hfi_runner *runner = user;
+    runner->out--;
+    runner->nodes_out = false;
+    if (op->code == 0 && active(runner)) {
+        for (size_t i = 0; i < runner->peer_count; i++)
+            runner->peers[i].present = false;
+        for (size_t i = 0; i < runner->nodes_op.count; i++) {
+            if (runner->nodes_op.rows[i].node != runner->node)
+                look_at(runner, &runner->nodes_op.rows[i]);
+        }
+        forget_absent(runner);
+        bool first = !runner->looked;
+        runner->looked = true;
+        sweep_next(runner);
+        if (first)
+            hfi_claim_stale(runner);
+    } else if (op->code != 0) {
+        failed(op, "nodes");
+    }
+    if (op->code == 0)
+        hfi_free(runner->nodes_op.rows);
+    runner->nodes_op.rows = NULL;
+    came_back(runner);
+}
+
+bool hfi_upkeep_alone(const struct hfi_runner *runner) {
+    for (size_t i = 0; i < runner->peer_count; i++) {
+        if (!runner->peers[i].gone)
+            return false;
+    }
+    return runner->looked;
+}
+
+static void swept(struct hfi_op *op, void *user) {
+    struct hfi_runner *runner = user;
+    struct hfi_op_sweep *sweep = &runner->sweep_op;
+    runner->out--;
+    runner->sweep_out = false;
+    if (op->code == 0) {
+        pthread_mutex_lock(&runner->lock);
+        runner->counts.lapsed += sweep->lapsed;
+        runner->counts.orphaned += sweep->note_count;
+        pthread_mutex_unlock(&runner->lock);
+        if (sweep->lapsed > 0)
+            hfi_log(HF_LOG_WARNING, "node.swept", HFI_I("node", sweep->owner), HFI_I("jobs", sweep->lapsed),
+                    HFI_I("died", sweep->note_count), NULL);
+        tell_deaths(runner, sweep->notes, sweep->note_count);
+        struct hfi_peer *peer = find_peer(runner, sweep->owner);
+        if (sweep->finished && peer != NULL) {
+            *peer = runner->peers[--runner->peer_count];
+            sweep->owner = 0;
+        }
+        if (active(runner)) {
+            sweep_next(runner);
+            hfi_claim_stale(runner);
+        }
+    } else {
+        failed(op, "sweep"); /* the next round goes on where it was */
+    }
+    came_back(runner);
+}
+
+/* The next page of a node that is gone (I6). */
+static void sweep_next(struct hfi_runner *runner) {
+    struct hfi_op_sweep *op = &runner->sweep_op;
+    if (runner->sweep_out)
+        return;
+    struct hfi_peer *peer = find_peer(runner, op->owner);
+    for (size_t i = 0; i < runner->peer_count && (peer == NULL || !peer->gone); i++) {
+        if (runner->peers[i].gone)
+            peer = &runner->peers[i];
+    }
+    if (peer == NULL || !peer->gone)
+        return;
+    if (peer->watch.node != op->owner) {
+        op->owner = peer->watch.node;
+        op->after_id = 0;
+    }
+    op->book = runner->book;
+    op->by = runner->node;
+    op->crash = peer->crashed;
+    op->now = hfi_runner_wall(runner);
+    op->limit = PAGE;
+    op->lapsed = 0;
+    op->finished = false;
+    op->notes = NULL;
+    op->note_count = 0;
+    runner->sweep_out = true;
+    hfi_runner_submit(runner, &op->op, HFI_OP_SWEEP, swept, runner);
+}
+
+/* ------------------------------------------------------------------ expiry, pruning */
+
+static void expired(struct hfi_op *op, void *user) {
+    struct hfi_runner *runner = user;
+    runner->out--;
+    runner->expire_out = false;
+    if (op->code != 0)
+        failed(op, "expire");
+    else if (runner->expire_op.ended > 0) {
+        HFI_COUNT(runner, expired, runner->expire_op.ended);
+        hfi_log(HF_LOG_INFO, "job.expired", HFI_I("jobs", runner->expire_op.ended), NULL);
+    }
+    came_back(runner);
+}
+
+static void expire(struct hfi_runner *runner) {
+    if (runner->expire_out)
+        return;
+    runner->expire_op.now = hfi_runner_wall(runner);
+    runner->expire_op.limit = PAGE;
+    runner->expire_op.ended = 0;
+    runner->expire_out = true;
+    hfi_runner_submit(runner, &runner->expire_op.op, HFI_OP_EXPIRE, expired, runner);
+}
+
+static void pruned(struct hfi_op *op, void *user) {
+    struct hfi_runner *runner = user;
+    runner->out--;
+    runner->prune_out = false;
+    if (op->code != 0)
+        failed(op, "prune");
+    else if (runner->prune_op.pruned >= PRUNE_PAGE)
+        runner->pruned_at.us = 0; /* more is waiting: again in the next round */
+    came_back(runner);
+}
+
+static int64_t before(struct hf_wall now, int64_t keep_ms) {
+    return keep_ms <= 0 ? 0 : hfi_sub(now.us, hfi_ms_to_us(keep_ms));
+}
+
+static void prune(struct hfi_runner *runner) {
+    struct hf_mono mono = hfi_runner_mono(runner);
+    const struct hf_runner_options *keep = runner->options;
+    struct hfi_op_prune *op = &runner->prune_op;
+    if (runner->prune_out || (runner->pruned_at.us != 0 && hfi_sub(mono.us, runner->pruned_at.us) < PRUNE_EVERY_US))
+        return;
+    struct hf_wall now = hfi_runner_wall(runner);
+    runner->pruned_at = mono;
+    op->succeeded_before = before(now, keep->keep_succeeded_ms);
+    op->cancelled_before = before(now, keep->keep_cancelled_ms);
+    op->dead_before = before(now, keep->keep_dead_ms);
+    op->quarantined_before = before(now, keep->keep_quarantined_ms);
+    op->dead_letters_before = before(now, keep->keep_dead_letters_ms);
+    op->inbox_before = before(now, keep->keep_inbox_ms);
+    op->limit = PRUNE_PAGE;
+    op->pruned = 0;
+    runner->prune_out = true;
+    hfi_runner_submit(runner, &op->op, HFI_OP_PRUNE, pruned, runner);
+}
+
+/* ------------------------------------------------------------------ unknown types */
+
+static void quarantined(struct hfi_op *op, void *user) {
+    struct hfi_runner *runner = user;
+    struct hfi_op_quarantine *quarantine = &runner->quarantine_op;
+    runner->out--;
+    runner->quarantine_out = false;
+    if (op->code != 0) {
+        failed(op, "quarantine");
+    } else {
+        HFI_COUNT(runner, quarantined, quarantine->ended);
+        tell_deaths(runner, quarantine->notes, quarantine->note_count);
+        struct hfi_lane *lane = hfi_lanes_find(&runner->lanes, quarantine->lane);
+        if (lane != NULL && quarantine->ended < quarantine->limit)
+            lane->due = false; /* until the store says otherwise */
+        if (active(runner) && quarantine->ended > 0)
+            hfi_claim_stale(runner);
+    }
+    came_back(runner);
+}
+
+/* A type that this node lacks: at once when it is alone, else when nobody took the lane for the whole grace. */
+static bool given_up(struct hfi_runner *runner, struct hfi_lane *lane) {
+    int64_t now = hfi_runner_mono(runner).us;
+    if (lane->unknown_since_us == 0)
+        lane->unknown_since_us = now == 0 ? 1 : now;
+    if (!runner->looked)
+        return false;
+    return hfi_upkeep_alone(runner) ||
+           hfi_sub(now, lane->unknown_since_us) >= hfi_ms_to_us(runner->options->unknown_type_grace_ms);
+}
+
+void hfi_upkeep_unknown(struct hfi_runner *runner) {
+    struct hfi_op_quarantine *op = &runner->quarantine_op;
+    if (!active(runner))
+        return;
+    for (size_t i = 0; i < runner->lanes.count; i++) {
+        struct hfi_lane *lane = runner->lanes.lanes[i];
+        if (lane->type != NULL || !lane->queue->wanted)
+            continue;
+        if (!lane->due || lane->paused) {
+            lane->unknown_since_us = 0;
+            continue;
+        }
+        if (!given_up(runner, lane) || runner->quarantine_out)
+            continue;
+        op->book = runner->book;
+        op->lane = lane->id;
+        op->node = runner->node;
+        op->now = hfi_runner_wall(runner);
+        op->error_type = "unknown_type";
+        op->message = "no node has a handler for this type";
+        op->limit = PAGE;
+        op->ended = 0;
+        op->notes = NULL;
+        op->note_count = 0;
+        runner->quarantine_out = true;
+        hfi_runner_submit(runner, &op->op, HFI_OP_QUARANTINE, quarantined, runner);
+    }
+}
+
+/* ------------------------------------------------------------------ the round */
+
+static void round_fired(struct hfi_timer *timer, void *user) {
+    (void)timer;
+    struct hfi_runner *runner = user;
+    if (runner->life != HFI_LIFE_RUNNING)
+        return;
+    hfi_runner_arm(runner, &runner->upkeep_timer, round_ms(runner));
+    if (runner->lost)
+        return; /* who cannot store a beat takes nobody's jobs */
+    if (!runner->nodes_out) {
+        runner->nodes_op.self = runner->node;
+        runner->nodes_op.rows = NULL;
+        runner->nodes_op.count = 0;
+        runner->nodes_out = true;
+        hfi_runner_submit(runner, &runner->nodes_op.op, HFI_OP_NODES, nodes_done, runner);
+    }
+    expire(runner);
+    prune(runner);
+}
+
+void hfi_upkeep_begin(struct hfi_runner *runner) {
+    hfi_timer_init(&runner->upkeep_timer, round_fired, runner);
+    round_fired(&runner->upkeep_timer, runner);
+}
+
+void hfi_upkeep_stop(struct hfi_runner *runner) {
+    hfi_runner_disarm(runner, &runner->upkeep_timer);
+}
+
+bool hfi_upkeep_idle(const struct hfi_runner *runner) {
+    if (!runner->looked || runner->sweep_out || runner->quarantine_out)
+        return false;
+    for (size_t i = 0; i < runner->peer_count; i++) {
+        if (runner->peers[i].gone)
+            return false;
+    }
+    return true;
+}

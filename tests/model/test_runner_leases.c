@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two nodes on one store, and one of them loses it: who may run a job, and when.
+ */
+#include "runner_stage.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+#define SECOND INT64_C(1000)
+
+struct pair {
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_policy_options policy;
+    struct hf_downstream_options downstream;
+    struct hf_type_options type;
+    struct hfi_script_step step;
+};
+
+static struct hfi_script_step decide(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
+    struct pair *pair = user;
+    (void)spec;
+    (void)number;
+    return pair->step;
+}
+
+static void open_pair(struct pair *pair) {
+    memset(pair, 0, sizeof *pair);
+    pair->step = hfi_script_hang(true);
+    stage_open(&pair->stage, decide, pair);
+    hf_policy_options_init(&pair->policy);
+    pair->policy.retry_max = 0;
+    pair->policy.attempt_timeout_ms = 1200 * SECOND;
+    pair->policy.total_timeout_ms = 1201 * SECOND;
+    pair->policy.breaker_window_ms = 2400 * SECOND;
+    hf_downstream_options_init(&pair->downstream);
+    pair->downstream.name = "shop";
+    pair->downstream.url = "http://shop.example";
+    pair->downstream.policy = &pair->policy;
+    pair->type = stage_http("order", "shop");
+    pair->type.execution_timeout_ms = 0;
+    stage_options(&pair->options);
+    pair->options.types = &pair->type;
+    pair->options.type_count = 1;
+    pair->options.downstreams = &pair->downstream;
+    pair->options.downstream_count = 1;
+}
+
+/* I2, S1.11, S1.13, I46: the one that cannot renew stops before the other may begin; its late word is refused. */
+static void a_node_that_cannot_renew_stops_before_another_begins(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    stage_begin(&pair.stage, 0, &pair.options);
+    stage_advance(&pair.stage, 1000);
+    int64_t id = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_RUNNING);
+    stage_begin(&pair.stage, 1, &pair.options);
+    stage_advance(&pair.stage, 1000);
+    pair.stage.nodes[0].door.refuse = HF_EIO;
+    pair.step = hfi_script_status(10, 200); /* of later attempts */
+    stage_advance(&pair.stage, 200 * SECOND);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_SUCCEEDED);
+    const struct hfi_script_record *first = hfi_scripted_record(pair.stage.scripted, 0);
+    const struct hfi_script_record *second = hfi_scripted_record(pair.stage.scripted, 1);
+    assert_int_equal(hfi_scripted_started(pair.stage.scripted), 2);
+    assert_int_equal(first->end, HFI_SCRIPT_CANCELLED);
+    assert_true(first->ended.us < second->started.us); /* side effects never overlap */
+    assert_int_equal(stage_logged(&pair.stage, "node.lease_lost"), 1);
+    assert_int_equal(stage_counts(&pair.stage, 1).lapsed, 1);
+    struct hf_job *job = stage_job(&pair.stage, id);
+    assert_int_equal(hf_job_look(job)->executions, 2); /* S1.10: a lapse is a failure on the same curve */
+    assert_int_equal(hf_job_look(job)->failures, 1);
+    assert_int_equal(hf_job_look(job)->crashes, 0);
+    hf_job_free(job);
+    pair.stage.nodes[0].door.refuse = 0;
+    stage_advance(&pair.stage, 60 * SECOND);
+    assert_int_equal(stage_counts(&pair.stage, 0).lost, 1);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_SUCCEEDED); /* S1.16 */
+    int64_t again = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    assert_int_equal(stage_state(&pair.stage, again), HF_JOB_SUCCEEDED);
+    stage_close(&pair.stage);
+}
+
+/* I16: beats go on until the last job of a drain has ended: no second run. */
+static void a_draining_node_keeps_its_jobs(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    pair.options.lease_ms = 10 * SECOND;
+    pair.options.heartbeat_ms = 3 * SECOND;
+    pair.step = hfi_script_status(20 * SECOND, 200);
+    stage_begin(&pair.stage, 0, &pair.options);
+    int64_t id = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    stage_begin(&pair.stage, 1, &pair.options);
+    stage_drain(&pair.stage, 0);
+    stage_advance(&pair.stage, 40 * SECOND);
+    assert_true(stage_over(&pair.stage, 0));
+    assert_int_equal(hfi_scripted_started(pair.stage.scripted), 1);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_SUCCEEDED);
+    stage_close(&pair.stage);
+}
+
+/* I7: a job without a limit that lives for hours is nobody's but its owner's. */
+static void a_long_job_of_a_living_node_is_left_alone(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    pair.step = hfi_script_status(1100 * SECOND, 200);
+    stage_begin(&pair.stage, 0, &pair.options);
+    int64_t id = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    stage_begin(&pair.stage, 1, &pair.options);
+    stage_advance(&pair.stage, 1200 * SECOND);
+    assert_int_equal(hfi_scripted_started(pair.stage.scripted), 1);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_SUCCEEDED);
+    assert_int_equal(stage_counts(&pair.stage, 1).lapsed, 0);
+    stage_close(&pair.stage);
+}
+
+/* 3.5: the store is away for all of them: nobody lapses anybody, no crash is counted, everything goes on. */
+static void a_store_outage_is_no_crash(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    stage_begin(&pair.stage, 0, &pair.options);
+    int64_t id = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    stage_begin(&pair.stage, 1, &pair.options);
+    stage_advance(&pair.stage, 1000);
+    pair.stage.nodes[0].door.refuse = pair.stage.nodes[1].door.refuse = HF_EIO;
+    pair.step = hfi_script_status(10, 200);
+    stage_advance(&pair.stage, 300 * SECOND);
+    pair.stage.nodes[0].door.refuse = pair.stage.nodes[1].door.refuse = 0;
+    stage_advance(&pair.stage, 120 * SECOND);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_SUCCEEDED);
+    struct hf_job *job = stage_job(&pair.stage, id);
+    assert_int_equal(hf_job_look(job)->crashes, 0);
+    assert_int_equal(hf_job_look(job)->failures, 1); /* it was stopped by its own node, which said so itself */
+    hf_job_free(job);
+    assert_int_equal(stage_counts(&pair.stage, 0).lapsed + stage_counts(&pair.stage, 1).lapsed, 0);
+    stage_close(&pair.stage);
+}
+
+/* I67: an outcome that could not be written in time is written when the store is back, if nobody else has the job. */
+static void a_late_success_counts_if_the_job_is_still_ours(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    pair.step = hfi_script_status(10 * SECOND, 200);
+    stage_begin(&pair.stage, 0, &pair.options);
+    int64_t id = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 5000);
+    pair.stage.nodes[0].door.refuse = HF_EIO;
+    stage_advance(&pair.stage, 300 * SECOND);
+    pair.stage.nodes[0].door.refuse = 0;
+    stage_advance(&pair.stage, 10 * SECOND);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_SUCCEEDED);
+    assert_int_equal(hfi_scripted_started(pair.stage.scripted), 1);
+    stage_close(&pair.stage);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_that_cannot_renew_stops_before_another_begins),
+        cmocka_unit_test(a_draining_node_keeps_its_jobs),
+        cmocka_unit_test(a_long_job_of_a_living_node_is_left_alone),
+        cmocka_unit_test(a_store_outage_is_no_crash),
+        cmocka_unit_test(a_late_success_counts_if_the_job_is_still_ours),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}

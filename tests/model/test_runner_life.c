@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of a node in virtual time: claims, ends, idleness, polls and wake-ups, drain, a store that refuses.
+ */
+#include "runner_stage.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+/* Everything is run once, the counts add up, and it ends by itself when nothing is due any more. */
+static void until_idle_runs_what_is_due_and_ends(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type = stage_noop("tick");
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &type;
+    options.type_count = 1;
+    options.until_idle = true;
+    stage_enqueue_many(&stage, "tick", NULL, 3000);
+    struct hf_job_spec later = hf_job_of("tick", "");
+    later.run_at_us = stage.scheduler->ops->wall(stage.scheduler).us + 3600 * INT64_C(1000000);
+    int64_t scheduled = stage_put(&stage, &later);
+    stage_begin(&stage, 0, &options);
+    stage_advance(&stage, 5000);
+    assert_true(stage_over(&stage, 0));
+    assert_int_equal(stage.nodes[0].code, 0);
+    struct hf_runner_counts counts = stage_counts(&stage, 0);
+    assert_int_equal(counts.succeeded, 3000);
+    assert_int_equal(counts.running, 0);
+    assert_int_equal(stage_jobs(&stage).succeeded, 3000);
+    assert_int_equal(stage_state(&stage, scheduled), HF_JOB_PENDING);
+    stage_close(&stage);
+}
+
+/* I45: a job that becomes due while the node sleeps starts at its time, not a poll later. */
+static void a_due_time_wakes_the_node(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type = stage_noop("tick");
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &type;
+    options.type_count = 1;
+    stage_begin(&stage, 0, &options);
+    stage_advance(&stage, 10000);
+    struct hf_job_spec later = hf_job_of("tick", "");
+    int64_t due = later.run_at_us = stage.scheduler->ops->wall(stage.scheduler).us + 777000;
+    int64_t id = stage_put(&stage, &later);
+    stage_advance(&stage, 5000);
+    struct hf_job *job = stage_job(&stage, id);
+    assert_int_equal(hf_job_look(job)->state, HF_JOB_SUCCEEDED);
+    assert_in_range(hf_job_look(job)->started_at_us - due, 0, 2000);
+    hf_job_free(job);
+    stage_close(&stage);
+}
+
+/* I32: nobody tells it: found within a poll. Told by its own writer: at once. */
+static void an_enqueue_is_found_within_a_poll_and_heard_at_once(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type = stage_noop("tick");
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &type;
+    options.type_count = 1;
+    stage_begin(&stage, 0, &options);
+    stage_advance(&stage, 10050);
+    int64_t now = stage.scheduler->ops->wall(stage.scheduler).us;
+    int64_t silent = stage_enqueue(&stage, "tick", NULL); /* through another writer */
+    stage_advance(&stage, 260);
+    struct hf_job *job = stage_job(&stage, silent);
+    assert_int_equal(hf_job_look(job)->state, HF_JOB_SUCCEEDED);
+    assert_in_range(hf_job_look(job)->started_at_us - now, 0, 251000);
+    hf_job_free(job);
+    struct hfi_writer *own = stage.writer;
+    stage.writer = stage.nodes[0].store.writer;
+    now = stage.scheduler->ops->wall(stage.scheduler).us;
+    int64_t heard = stage_enqueue(&stage, "tick", NULL);
+    stage.writer = own;
+    stage_advance(&stage, 5);
+    job = stage_job(&stage, heard);
+    assert_int_equal(hf_job_look(job)->state, HF_JOB_SUCCEEDED);
+    assert_in_range(hf_job_look(job)->started_at_us - now, 0, 2000);
+    hf_job_free(job);
+    stage_close(&stage);
+}
+
+/* Idle it asks the store a few times a second and nothing more. */
+static void an_idle_node_asks_no_more_than_it_polls(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type = stage_noop("tick");
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &type;
+    options.type_count = 1;
+    stage_begin(&stage, 0, &options);
+    stage_advance(&stage, 60000);
+    const uint64_t *seen = stage.nodes[0].door.seen;
+    assert_in_range(seen[HFI_OP_LANES], 230, 250);
+    assert_int_equal(seen[HFI_OP_CLAIM], 0);
+    assert_in_range(seen[HFI_OP_BEAT], 4, 4);
+    assert_in_range(seen[HFI_OP_NODES], 59, 62);
+    stage_close(&stage);
+}
+
+/* I4, I67: a store that refuses for now loses nothing, and the node goes on when it is back. */
+static void a_store_that_refuses_for_now_loses_nothing(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type = stage_noop("tick");
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &type;
+    options.type_count = 1;
+    stage_begin(&stage, 0, &options);
+    stage_advance(&stage, 1000);
+    stage_enqueue_many(&stage, "tick", NULL, 200);
+    stage.nodes[0].door.refuse = HF_EIO;
+    stage.nodes[0].door.refuse_kinds = UINT64_C(1) << HFI_OP_APPLY;
+    stage_advance(&stage, 10000);
+    assert_true(stage_jobs(&stage).running > 0);
+    assert_int_equal(stage_jobs(&stage).succeeded, 0);
+    stage.nodes[0].door.refuse_kinds = 0;
+    stage_advance(&stage, 10000);
+    stage.nodes[0].door.refuse = 0;
+    stage_advance(&stage, 6000);
+    assert_int_equal(stage_jobs(&stage).succeeded, 200);
+    assert_int_equal(stage_counts(&stage, 0).succeeded, 200);
+    assert_int_equal(stage_logged(&stage, "job.dead"), 0);
+    stage_close(&stage);
+}
+
+static void a_drain_of_an_idle_node_is_quick_and_leaves(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type = stage_noop("tick");
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &type;
+    options.type_count = 1;
+    stage_begin(&stage, 0, &options);
+    stage_advance(&stage, 1000);
+    stage_drain(&stage, 0);
+    stage_advance(&stage, 10);
+    assert_true(stage_over(&stage, 0));
+    assert_int_equal(stage.nodes[0].code, 0);
+    assert_int_equal(stage.nodes[0].door.seen[HFI_OP_LEAVE], 1);
+    stage_close(&stage);
+}
+
+/* A store that is away at the start is waited for; a stop meanwhile is obeyed (I26). */
+static void joining_waits_for_the_store_and_can_be_stopped(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type = stage_noop("tick");
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &type;
+    options.type_count = 1;
+    stage_begin(&stage, 0, &options);
+    stage.nodes[0].door.refuse = HF_EIO;
+    stage_advance(&stage, 5000);
+    assert_int_equal(stage.nodes[0].door.seen[HFI_OP_LANES], 0);
+    stage.nodes[0].door.refuse = 0;
+    stage_enqueue(&stage, "tick", NULL);
+    stage_advance(&stage, 2000);
+    assert_int_equal(stage_jobs(&stage).succeeded, 1);
+    stage_begin(&stage, 1, &options);
+    stage.nodes[1].door.refuse = HF_EIO;
+    stage_advance(&stage, 3000);
+    stage_drain(&stage, 1);
+    stage_advance(&stage, 2000);
+    assert_true(stage_over(&stage, 1));
+    stage_close(&stage);
+}
+
+/* S1.15, S1.28, I33: jobs of a type nobody has are put aside one by one; the others run. */
+static void unknown_types_are_quarantined_and_only_they(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type = stage_noop("tick");
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &type;
+    options.type_count = 1;
+    options.until_idle = true;
+    for (int i = 0; i < 300; i++) {
+        stage_enqueue(&stage, "gone", NULL);
+        stage_enqueue(&stage, "tick", NULL);
+    }
+    stage_begin(&stage, 0, &options);
+    stage_advance(&stage, 5000);
+    assert_true(stage_over(&stage, 0));
+    assert_int_equal(stage_jobs(&stage).quarantined, 300);
+    assert_int_equal(stage_jobs(&stage).succeeded, 300);
+    assert_int_equal(stage_counts(&stage, 0).quarantined, 300);
+    assert_int_equal(stage_logged(&stage, "job.dead"), 300); /* S0.23 */
+    stage_close(&stage);
+}
+
+/* C17: while another node lives it may be the one that knows the type. */
+static void unknown_types_wait_for_the_grace_while_others_live(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options, others;
+    struct hf_type_options tick = stage_noop("tick"), tock = stage_noop("tock");
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &tick;
+    options.type_count = 1;
+    others = options;
+    others.types = &tock;
+    stage_begin(&stage, 0, &options);
+    stage_begin(&stage, 1, &others);
+    stage_advance(&stage, 3000);
+    stage_enqueue(&stage, "tick", NULL);
+    stage_enqueue(&stage, "tock", NULL);
+    int64_t nobodys = stage_enqueue(&stage, "neither", NULL);
+    stage_advance(&stage, 590000);
+    assert_int_equal(stage_jobs(&stage).succeeded, 2);
+    assert_int_equal(stage_state(&stage, nobodys), HF_JOB_PENDING);
+    stage_advance(&stage, 20000);
+    assert_int_equal(stage_state(&stage, nobodys), HF_JOB_QUARANTINED);
+    stage_close(&stage);
+}
+
+static void a_paused_queue_waits_and_goes_on(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type = stage_noop("tick");
+    struct hfi_op_pause pause = {.queue = "slow", .actor = "me", .pause = true};
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &type;
+    options.type_count = 1;
+    pause.now = stage.scheduler->ops->wall(stage.scheduler);
+    assert_int_equal(stage_do(&stage, &pause.op, HFI_OP_PAUSE), 0);
+    stage_begin(&stage, 0, &options);
+    int64_t held = stage_enqueue(&stage, "tick", "slow"), other = stage_enqueue(&stage, "tick", "fast");
+    stage_advance(&stage, 5000);
+    assert_int_equal(stage_state(&stage, held), HF_JOB_PENDING);
+    assert_int_equal(stage_state(&stage, other), HF_JOB_SUCCEEDED);
+    assert_true(stage.nodes[0].door.seen[HFI_OP_CLAIM] < 10); /* and no hot loop about it */
+    pause.pause = false;
+    assert_int_equal(stage_do(&stage, &pause.op, HFI_OP_PAUSE), 0);
+    stage_advance(&stage, 300);
+    assert_int_equal(stage_state(&stage, held), HF_JOB_SUCCEEDED);
+    stage_close(&stage);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(until_idle_runs_what_is_due_and_ends),
+        cmocka_unit_test(a_due_time_wakes_the_node),
+        cmocka_unit_test(an_enqueue_is_found_within_a_poll_and_heard_at_once),
+        cmocka_unit_test(an_idle_node_asks_no_more_than_it_polls),
+        cmocka_unit_test(a_store_that_refuses_for_now_loses_nothing),
+        cmocka_unit_test(a_drain_of_an_idle_node_is_quick_and_leaves),
+        cmocka_unit_test(joining_waits_for_the_store_and_can_be_stopped),
+        cmocka_unit_test(unknown_types_are_quarantined_and_only_they),
+        cmocka_unit_test(unknown_types_wait_for_the_grace_while_others_live),
+        cmocka_unit_test(a_paused_queue_waits_and_goes_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner_stage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "holdfast/log.h"
+
+#define START_MONO 1000000
+#define START_WALL INT64_C(1780000000000000)
+
+static struct stage *current; /* of the log */
+
+static void note(enum hf_log_level level, const char *event, const char *fields, void *user) {
+    struct stage *stage = user;
+    size_t at = 0;
+    if (stage != current)
+        return;
+    while (at < stage->logged_count && strcmp(stage->logged[at].event, event) != 0)
+        at++;
+    if (at == STAGE_EVENTS)
+        return;
+    if (at == stage->logged_count) {
+        stage->logged_count++;
+        snprintf(stage->logged[at].event, sizeof stage->logged[at].event, "%s", event);
+    }
+    stage->logged[at].level = (int)level;
+    stage->logged[at].count++;
+    snprintf(stage->logged[at].last, sizeof stage->logged[at].last, "%s", fields);
+}
+
+int stage_logged(const struct stage *stage, const char *event) {
+    for (size_t i = 0; i < stage->logged_count; i++)
+        if (strcmp(stage->logged[i].event, event) == 0)
+            return stage->logged[i].count;
+    return 0;
+}
+
+const char *stage_last(const struct stage *stage, const char *event) {
+    for (size_t i = 0; i < stage->logged_count; i++)
+        if (strcmp(stage->logged[i].event, event) == 0)
+            return stage->logged[i].last;
+    return "";
+}
+
+/* ------------------------------------------------------------------ the door */
+
+static void door_commit(struct hfi_store *self, struct hfi_op **ops, size_t count) {
+    struct stage_door *door = (struct stage_door *)(void *)self;
+    struct hfi_op *passed[2048];
+    size_t through = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bit = UINT64_C(1) << ops[i]->kind;
+        door->seen[ops[i]->kind]++;
+        if (door->hook != NULL)
+            door->hook(ops[i], door->hook_user);
+        if (door->refuse != 0 && (door->refuse_kinds == 0 || (door->refuse_kinds & bit)))
+            ops[i]->code = door->refuse;
+        else
+            passed[through++] = ops[i];
+    }
+    if (through > 0)
+        door->inner->ops->commit(door->inner, passed, through);
+}
+
+static int door_no_fd(struct hfi_store *self) {
+    (void)self;
+    return -1;
+}
+
+static const struct hfi_store_ops door_ops = {
+    .version = HFI_STORE_VERSION, .kind = "door", .commit = door_commit, .wake_fd = door_no_fd};
+
+/* ------------------------------------------------------------------ the stage */
+
+static struct hfi_script_step all_well(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
+    (void)spec;
+    (void)number;
+    (void)user;
+    return hfi_script_status(10, 200);
+}
+
+void stage_open(struct stage *stage, hfi_script_fn decide, void *user) {
+    struct hf_store_options options;
+    struct hf_mono mono = {START_MONO};
+    struct hf_wall wall = {START_WALL};
+    memset(stage, 0, sizeof *stage);
+    hf_store_options_init(&options);
+    assert_int_equal(hfi_virtual_new(mono, wall, &stage->scheduler), 0);
+    assert_int_equal(hfi_memory_store_new(&options, &stage->port), 0);
+    hfi_memory_store_clock(stage->port, stage->scheduler);
+    assert_int_equal(hfi_writer_new_on(stage->port, stage->scheduler, &stage->writer), 0);
+    assert_int_equal(
+        hfi_scripted_new_with(stage->scheduler, decide == NULL ? all_well : decide, user, &stage->scripted), 0);
+    current = stage;
+    hf_log_set(HF_LOG_INFO, note, stage);
+}
+
+void stage_options(struct hf_runner_options *options) {
+    hf_runner_options_init(options);
+    options->node = "test";
+    options->workers = 8;
+}
+
+struct hf_type_options stage_http(const char *name, const char *downstream) {
+    struct hf_type_options type;
+    hf_type_options_init(&type);
+    type.kind = HF_KIND_HTTP;
+    type.name = name;
+    type.downstream = downstream;
+    type.path = "/hook";
+    return type;
+}
+
+struct hf_type_options stage_noop(const char *name) {
+    struct hf_type_options type;
+    hf_type_options_init(&type);
+    type.kind = HF_KIND_NOOP;
+    type.name = name;
+    return type;
+}
+
+static void ended(int code, void *user) {
+    struct stage_node *node = user;
+    node->ended++;
+    node->code = code;
+}
+
+void stage_begin(struct stage *stage, size_t at, const struct hf_runner_options *options) {
+    struct stage_node *node = &stage->nodes[at];
+    struct hf_error error;
+    struct hfi_caller_options caller = {.scheduler = stage->scheduler,
+                                        .transport = hfi_scripted_transport(stage->scripted), .seed = 7};
+    hf_error_init(&error);
+    memset(node, 0, sizeof *node);
+    node->door.store = *stage->port; /* options, uuid */
+    node->door.store.ops = &door_ops;
+    node->door.inner = stage->port;
+    node->store.port = &node->door.store;
+    assert_int_equal(hfi_writer_new_on(&node->door.store, stage->scheduler, &node->store.writer), 0);
+    assert_int_equal(hfi_rulebook_new(options, &node->book, &error), 0);
+    assert_int_equal(
+        hfi_caller_new(&caller, options->downstreams, options->downstream_count, &node->caller, &error), 0);
+    struct hfi_runner_parts parts = {.scheduler = stage->scheduler, .store = &node->store, .options = options,
+                                     .book = node->book, .caller = node->caller,
+                                     .transport = hfi_scripted_transport(stage->scripted), .ended = ended, .user = node};
+    assert_int_equal(hfi_runner_new(&parts, &node->runner, &error), 0);
+    hfi_runner_begin(node->runner);
+}
+
+void stage_drain(struct stage *stage, size_t node) {
+    hfi_runner_drain(stage->nodes[node].runner);
+}
+
+bool stage_over(const struct stage *stage, size_t node) {
+    return stage->nodes[node].ended > 0;
+}
+
+static void end_node(struct stage *stage, size_t at) {
+    struct stage_node *node = &stage->nodes[at];
+    if (node->runner == NULL)
+        return;
+    if (!stage_over(stage, at)) {
+        stage_drain(stage, at);
+        stage_drain(stage, at);
+        stage_advance(stage, 60000);
+    }
+    assert_int_equal(node->ended, 1);
+    stage_counts(stage, at);
+    hfi_runner_free(node->runner);
+    hfi_caller_free(node->caller);
+    hfi_rulebook_free(node->book);
+    hfi_writer_close(node->store.writer);
+}
+
+void stage_close(struct stage *stage) {
+    for (size_t i = 0; i < STAGE_NODES; i++)
+        end_node(stage, i);
+    assert_int_equal(hfi_scripted_open(stage->scripted), 0);
+    hfi_writer_close(stage->writer);
+    stage->port->ops->close(stage->port);
+    hfi_scripted_transport(stage->scripted)->ops->close(hfi_scripted_transport(stage->scripted));
+    stage->scheduler->ops->close(stage->scheduler);
+    hf_log_set(HF_LOG_INFO, NULL, NULL);
+    current = NULL;
+}
+
+struct hf_runner_counts stage_counts(struct stage *stage, size_t node) {
+    struct hf_runner_counts counts;
+    hf_runner_counts_init(&counts);
+    hfi_runner_counts(stage->nodes[node].runner, &counts);
+    assert_int_equal(counts.started, counts.claimed);
+    assert_int_equal(counts.started, counts.succeeded + counts.retried + counts.died + counts.snoozed +
+                                         counts.cancelled + counts.given_back + counts.rejected + counts.lost +
+                                         counts.running);
+    return counts;
+}
+
+struct hf_downstream *stage_downstream(struct stage *stage, size_t node, const char *name) {
+    return hfi_caller_downstream(stage->nodes[node].caller, name);
+}
+
+int stage_do(struct stage *stage, struct hfi_op *op, enum hfi_op_kind kind) {
+    op->kind = kind;
+    return hfi_writer_do(stage->writer, op);
+}
+
+int64_t stage_put(struct stage *stage, const struct hf_job_spec *spec) {
+    struct hfi_put item;
+    struct hfi_spec_room room;
+    struct hfi_op_put op;
+    struct hf_error error;
+    hf_error_init(&error);
+    memset(&item, 0, sizeof item);
+    memset(&op, 0, sizeof op);
+    assert_int_equal(hfi_spec_check(spec, stage->scheduler->ops->wall(stage->scheduler), HF_PAYLOAD_MAX_DEFAULT,
+                                    &item.job, &room, &error),
+                     0);
+    item.curve = spec->curve_length > 0 ? &room.curve : NULL;
+    op.items = &item;
+    op.count = 1;
+    assert_int_equal(stage_do(stage, &op.op, HFI_OP_PUT), 0);
+    return item.id;
+}
+
+int64_t stage_enqueue(struct stage *stage, const char *type, const char *queue) {
+    struct hf_job_spec spec = hf_job_of(type, "payload");
+    spec.queue = queue;
+    return stage_put(stage, &spec);
+}
+
+void stage_enqueue_many(struct stage *stage, const char *type, const char *queue, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        stage_enqueue(stage, type, queue);
+}
+
+void stage_advance(struct stage *stage, int64_t ms) {
+    hfi_virtual_advance(stage->scheduler, ms);
+}
+
+struct hf_job_counts stage_jobs(struct stage *stage) {
+    struct hf_job_counts counts = {.size = sizeof counts};
+    assert_int_equal(stage->port->ops->count_jobs(stage->port, &counts, NULL), 0);
+    return counts;
+}
+
+struct hf_job *stage_job(struct stage *stage, int64_t id) {
+    struct hf_job *job = NULL;
+    assert_int_equal(stage->port->ops->get_job(stage->port, id, &job, NULL), 0);
+    return job;
+}
+
+int32_t stage_state(struct stage *stage, int64_t id) {
+    struct hf_job *job = stage_job(stage, id);
+    int32_t state = hf_job_look(job)->state;
+    hf_job_free(job);
+    return state;
+}
