@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* The plans of all statements: claims seek their index without a sort (S4.6, I44), nothing scans the jobs. */
+#include <stdlib.h>
+
+#include "support/sqlite_fixture.h"
+
+static const char *const names[] = {
+#define NAME(name, text) #name,
+    HFI_SQL_MAP(NAME)
+#undef NAME
+};
+
+static struct hfi_sqlite *store;
+
+static int open_one(void **state) {
+    (void)state;
+    struct hfi_store *made = NULL;
+    int code = open_store(hf_test_path("plans.db"), &made, NULL);
+    store = made ? hfi_sqlite_of(made) : NULL;
+    return code;
+}
+
+static int close_it(void **state) {
+    (void)state;
+    store->base.ops->close(&store->base);
+    return 0;
+}
+
+static void plan_of(const char *sql, char *plan, size_t room) {
+    char whole[4096];
+    sqlite3_stmt *statement;
+    plan[0] = '\0';
+    snprintf(whole, sizeof whole, "EXPLAIN QUERY PLAN %s", sql);
+    assert_int_equal(sqlite3_prepare_v2(store->db, whole, -1, &statement, NULL), SQLITE_OK);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        size_t length = strlen(plan);
+        snprintf(plan + length, room - length, "%s\n", (const char *)sqlite3_column_text(statement, 3));
+    }
+    sqlite3_finalize(statement);
+}
+
+static void nothing_scans_jobs_or_sorts(void **state) {
+    (void)state;
+    char plan[2048];
+    for (int i = 0; i < HFI_SQL_COUNT; i++) {
+        if (i == HFI_SQL_BEGIN || i == HFI_SQL_COMMIT)
+            continue;
+        plan_of(hfi_sql_texts[i], plan, sizeof plan);
+        if (strstr(plan, "SCAN jobs") || strstr(plan, "SCAN j\n") || strstr(plan, "SCAN history") ||
+            strstr(plan, "SCAN job_specs"))
+            fail_msg("%s scans: %s", names[i], plan);
+        if (strstr(plan, "TEMP B-TREE"))
+            fail_msg("%s sorts: %s", names[i], plan);
+    }
+}
+
+static void expect(enum hfi_sql which, const char *index) {
+    char plan[2048];
+    plan_of(hfi_sql_texts[which], plan, sizeof plan);
+    if (!strstr(plan, index))
+        fail_msg("%s does not use %s: %s", names[which], index, plan);
+}
+
+static void the_partial_indexes_are_used(void **state) {
+    (void)state;
+    expect(HFI_SQL_CLAIM_DUE, "jobs_due (lane=? AND priority=? AND run_at_us<?)");
+    expect(HFI_SQL_CLAIM_TOP, "jobs_due (lane=? AND priority<?)");
+    expect(HFI_SQL_CLAIM_NEXT, "jobs_due (lane=? AND priority=?)");
+    expect(HFI_SQL_LANE_KEPT, "jobs_due (lane=? AND priority=? AND run_at_us<?)");
+    expect(HFI_SQL_RUNNING_OF, "jobs_running (owner=? AND rowid>?)");
+    expect(HFI_SQL_CANCELLED_OF, "jobs_running (owner=?)");
+    expect(HFI_SQL_EXPIRED, "jobs_expires (expires_at_us>? AND expires_at_us<?)");
+    expect(HFI_SQL_JOB_UNIQUE, "jobs_unique (unique_scope=?)");
+    expect(HFI_SQL_LANES_NEXT, "lanes_due (next_due_us>?)");
+    expect(HFI_SQL_ALERTS_DUE, "alerts_due (sink=? AND next_at_us<?)");
+    expect(HFI_SQL_DEAD_OF_JOB, "dead_once (job_id=? AND death_no=?)");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_scans_jobs_or_sorts),
+        cmocka_unit_test(the_partial_indexes_are_used),
+    };
+    return cmocka_run_group_tests(tests, open_one, close_it) ? 1 : 0;
+}
