@@ -134,10 +134,19 @@ static inline const char *broken_invariant(const char *path) {
         {"SELECT (SELECT value FROM meta WHERE key = 'next_job') <= ifnull((SELECT max(id) FROM jobs), 0)",
          "an id that will be used twice"},
     };
-    for (size_t i = 0; i < sizeof rules_of_file / sizeof *rules_of_file; i++)
-        if (ask_number(path, rules_of_file[i][0]) != 0)
-            return rules_of_file[i][1];
-    return NULL;
+    sqlite3 *db;
+    const char *broken = NULL;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+        broken = "the file does not open";
+    sqlite3_busy_timeout(db, 10000);
+    sqlite3_exec(db, "BEGIN", NULL, NULL, NULL); /* others may be writing */
+    for (size_t i = 0; i < sizeof rules_of_file / sizeof *rules_of_file && !broken; i++) {
+        int64_t number = -1;
+        if (hfi_sqlite_number(db, rules_of_file[i][0], &number) != SQLITE_OK || number != 0)
+            broken = rules_of_file[i][1];
+    }
+    sqlite3_close(db);
+    return broken;
 }
 
 #endif

@@ -71,6 +71,7 @@ static inline struct hfi_sqlite *hfi_sqlite_of(struct hfi_store *store) {
 int hfi_sqlite_fail(struct hf_error *error, sqlite3 *db, int native, const char *what);
 /* connect.c: a handle with everything set that a handle needs. */
 int hfi_sqlite_connect(const char *path, bool reader, sqlite3 **db, struct hf_error *error);
+int hfi_sqlite_create(const struct hfi_sqlite *store, struct hf_error *error);
 int hfi_sqlite_migrate(struct hfi_sqlite *store, struct hf_error *error);
 int hfi_sqlite_number(sqlite3 *db, const char *sql, int64_t *value);
 

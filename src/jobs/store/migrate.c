@@ -92,11 +92,12 @@ int hfi_sqlite_migrate(struct hfi_sqlite *store, struct hf_error *error) {
     if (code != 0)
         return code;
     int64_t before = version;
-    if (version < HFI_SCHEMA && hfi_sqlite_gate_enter(store) != 0)
+    bool shared = before > 0 && version < HFI_SCHEMA; /* others may be at work in it */
+    if (shared && hfi_sqlite_gate_enter(store) != 0)
         return hfi_fail(error, HF_EIO, store->path, NULL, "%s", store->why);
     while (native == SQLITE_OK && version < HFI_SCHEMA)
         native = step(store, &version);
-    if (before < HFI_SCHEMA)
+    if (shared)
         hfi_sqlite_gate_leave(store);
     if (native != SQLITE_OK)
         return hfi_sqlite_fail(error, store->db, native, store->path);

@@ -77,10 +77,11 @@ static int check_folder(const struct hfi_sqlite *store, struct hf_error *error) 
     return 0;
 }
 
-/* What is there before SQLite touches it. `*fresh`: nothing, or an empty file. */
-static int check_file(const struct hfi_sqlite *store, bool *fresh, struct hf_error *error) {
+/* What is there before SQLite touches it. */
+enum found { NOTHING, EMPTY, SOMETHING };
+static int check_file(const struct hfi_sqlite *store, enum found *found, struct hf_error *error) {
     struct stat file;
-    *fresh = true;
+    *found = NOTHING;
     if (stat(store->path, &file) != 0) {
         if (errno != ENOENT)
             return hfi_fail(error, HF_EIO, store->path, NULL, "%s", strerror(errno));
@@ -92,7 +93,7 @@ static int check_file(const struct hfi_sqlite *store, bool *fresh, struct hf_err
         return hfi_fail(error, HF_EFOREIGN, store->path, "name a file", "it is not a regular file");
     if (access(store->path, R_OK | W_OK) != 0)
         return hfi_fail(error, HF_EIO, store->path, "give this user read and write access", "%s", strerror(errno));
-    *fresh = file.st_size == 0;
+    *found = file.st_size == 0 ? EMPTY : SOMETHING;
     return 0;
 }
 
@@ -172,17 +173,19 @@ static int note_file(struct hfi_sqlite *store, struct hf_error *error) {
 }
 
 static int open_checked(struct hfi_sqlite *store, const char *path, struct hf_error *error) {
-    bool fresh = true;
+    enum found found = NOTHING;
     int code = resolve(store, path, error);
     if (code == 0)
-        code = check_file(store, &fresh, error);
+        code = check_file(store, &found, error);
     if (code == 0)
         code = check_folder(store, error);
-    if (code == 0 && !fresh)
+    if (code == 0 && found == NOTHING)
+        code = hfi_sqlite_create(store, error);
+    if (code == 0 && found != EMPTY)
         code = check_mark(store, error);
     if (code == 0)
         code = hfi_sqlite_connect(store->path, false, &store->db, error);
-    if (code == 0 && !fresh)
+    if (code == 0 && found != EMPTY)
         code = check_version(store, error);
     if (code == 0)
         code = hfi_sqlite_migrate(store, error);
