@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Several processes on one file, and processes that are killed: no acknowledged job is lost, none is run twice, the dead
+ * are known at once. The parent holds no handle while it forks.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "support/sqlite_fixture.h"
+
+#define ROUND_JOBS 8
+#define KILLS 20
+#define WORKERS 2
+#define OWN_JOBS 400
+
+static char path[600];
+
+static const char *at(const char *name) {
+    snprintf(path, sizeof path, "%s", hf_test_path(name));
+    return path;
+}
+
+/* What a child has been told is done, after each commit. */
+struct told {
+    int64_t put, ended, died;
+};
+
+static void say(int pipe, const struct told *told) {
+    if (write(pipe, told, sizeof *told) != (ssize_t)sizeof *told)
+        _exit(0);
+}
+
+static void end_some(struct hfi_store *store, struct hfi_job **jobs, size_t count, struct told *told) {
+    struct hf_outcome permanent = failure_of(HF_CLASS_PERMANENT), transient = failure_of(HF_CLASS_TRANSIENT);
+    struct hfi_op_apply applies[ROUND_JOBS];
+    struct hfi_op *ops[ROUND_JOBS];
+    for (size_t i = 0; i < count; i++) {
+        applies[i] = end_of(jobs[i], T0 + 2 * S, jobs[i]->id % 5 == 0 ? &permanent : jobs[i]->id % 5 == 1 ? &transient : NULL);
+        ops[i] = &applies[i].op;
+    }
+    store->ops->commit(store, ops, count);
+    for (size_t i = 0; i < count; i++) {
+        told->ended += applies[i].op.code == 0 && jobs[i]->id % 5 != 1;
+        told->died += applies[i].op.code == 0 && jobs[i]->id % 5 == 0;
+        hfi_free(jobs[i]);
+    }
+}
+
+/* Works until it is killed. */
+static void work_for_ever(int pipe) {
+    struct hfi_store *store;
+    struct hfi_job *jobs[ROUND_JOBS];
+    struct told told = {0};
+    int64_t node;
+    if (open_store(path, &store, NULL) != 0 || join_node(store, &node) != 0)
+        _exit(1);
+    for (;;) {
+        size_t count = 0;
+        if (put_many(store, "a", ROUND_JOBS) == 0)
+            told.put += ROUND_JOBS;
+        say(pipe, &told);
+        if (claim_jobs(store, node, T0 + S, ROUND_JOBS, jobs, &count) == 0)
+            end_some(store, jobs, count, &told);
+        say(pipe, &told);
+        for (int i = 0; i < 9; i++)
+            store->ops->housekeep(store, true);
+    }
+}
+
+/* Kills the worker after some of its reports; adds what it was told. */
+static void kill_one(uint64_t rounds, struct told *sum) {
+    int pipes[2];
+    struct told told = {0}, last = {0};
+    assert_int_equal(pipe(pipes), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        close(pipes[0]);
+        work_for_ever(pipes[1]);
+    }
+    close(pipes[1]);
+    for (uint64_t i = 0; i < rounds && read(pipes[0], &told, sizeof told) == (ssize_t)sizeof told; i++)
+        last = told;
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    while (read(pipes[0], &told, sizeof told) == (ssize_t)sizeof told)
+        last = told;
+    close(pipes[0]);
+    sum->put += last.put;
+    sum->ended += last.ended;
+    sum->died += last.died;
+}
+
+/* The next run on the host lapses what the dead have left, without waiting for a lease [3.5]. */
+static uint32_t take_up(struct hfi_store *store, int64_t self) {
+    struct hfi_op_nodes nodes = {.op = {.kind = HFI_OP_NODES}, .self = self};
+    uint32_t lapsed = 0;
+    struct hf_runner_options options;
+    struct hfi_rulebook *book;
+    hf_runner_options_init(&options);
+    assert_int_equal(hfi_rulebook_new(&options, &book, NULL), 0);
+    assert_int_equal(DO(store, &nodes), 0);
+    for (size_t i = 0; i < nodes.count; i++) {
+        struct hfi_op_sweep sweep = {.op = {.kind = HFI_OP_SWEEP}, .book = book, .owner = nodes.rows[i].node, .by = self,
+                                     .crash = true, .now = {T0 + 5 * S}, .limit = 3};
+        assert_true(nodes.rows[i].dead_on_host);
+        while (!sweep.finished) {
+            assert_int_equal(DO(store, &sweep), 0);
+            lapsed += sweep.lapsed;
+            hfi_free(sweep.notes);
+        }
+    }
+    hfi_free(nodes.rows);
+    hfi_rulebook_free(book);
+    return lapsed;
+}
+
+static void killed_at_any_moment_nothing_is_lost(void **state) {
+    (void)state;
+    struct hfi_random random;
+    struct told sum = {0};
+    hfi_random_seed(&random, hf_test_seed());
+    at("killed.db");
+    for (int i = 0; i < KILLS; i++) {
+        kill_one(1 + hfi_random_below(&random, 12), &sum);
+        const char *broken = broken_invariant(path);
+        if (broken)
+            fail_msg("after kill %d: %s", i, broken);
+        assert_true(ask_number(path, "SELECT count(*) FROM jobs") >= sum.put);
+        assert_true(ask_number(path, "SELECT count(*) FROM jobs WHERE state IN (3, 4)") >= sum.ended);
+        assert_true(ask_number(path, "SELECT count(*) FROM dead_letters") >= sum.died);
+    }
+    int64_t running = ask_number(path, "SELECT count(*) FROM jobs WHERE state = 2"), self;
+    struct hfi_store *store;
+    assert_int_equal(open_store(path, &store, NULL), 0);
+    assert_int_equal(join_node(store, &self), 0);
+    assert_int_equal(take_up(store, self), running);
+    struct hfi_op_nodes nodes = {.op = {.kind = HFI_OP_NODES}, .self = self};
+    assert_int_equal(DO(store, &nodes), 0);
+    assert_int_equal(nodes.count, 0);
+    hfi_free(nodes.rows);
+    store->ops->close(store);
+    assert_int_equal(ask_number(path, "SELECT count(*) FROM jobs WHERE state = 2"), 0);
+    assert_null(broken_invariant(path));
+}
+
+/* Runs what is due in all lanes until nothing is, and counts each job it ran. */
+static int drain(struct hfi_store *store, int64_t node, uint8_t *ran) {
+    static struct hfi_curve curve;
+    struct hfi_job *jobs[ROUND_JOBS];
+    hfi_curve_default(&curve);
+    for (;;) {
+        struct hfi_op_lanes lanes = {.op = {.kind = HFI_OP_LANES}, .now = {T0 + S}};
+        struct hfi_admitted admitted[WORKERS] = {{0}};
+        size_t many = 0;
+        if (DO(store, &lanes) != 0)
+            return 1;
+        for (size_t i = 0; i < lanes.count && many < WORKERS; i++)
+            if (lanes.rows[i].next_due_us <= T0 + S)
+                admitted[many++] = (struct hfi_admitted){.lane = lanes.rows[i].lane, .max = ROUND_JOBS, .policy = &curve};
+        hfi_free(lanes.rows);
+        struct hfi_op_claim claim = {.op = {.kind = HFI_OP_CLAIM}, .node = node, .now = {T0 + S}, .start = true,
+                                     .lanes = admitted, .lane_count = many, .max = ROUND_JOBS, .jobs = jobs};
+        if (DO(store, &claim) != 0)
+            return 2;
+        for (size_t i = 0; i < claim.count; i++) {
+            struct hfi_op_apply end = end_of(jobs[i], T0 + 2 * S, NULL);
+            __atomic_add_fetch(&ran[jobs[i]->id], 1, __ATOMIC_RELAXED);
+            if (DO(store, &end) != 0)
+                return 3;
+            hfi_free(jobs[i]);
+        }
+        for (int i = 0; i < 9; i++)
+            store->ops->housekeep(store, true); /* checkpoints among each other's writes */
+        if (many == 0)
+            return 0;
+    }
+}
+
+static int be_worker(int number, uint8_t *ran) {
+    static const char *const types[WORKERS] = {"mine", "theirs"};
+    struct hfi_store *store;
+    int64_t node;
+    if (open_store(path, &store, NULL) != 0 || join_node(store, &node) != 0)
+        return 10;
+    for (int i = 0; i < OWN_JOBS / 20; i++) {
+        if (put_many(store, types[number], 20) != 0)
+            return 11;
+        if (i % 4 == 3 && drain(store, node, ran) != 0)
+            return 12;
+    }
+    int code = drain(store, node, ran);
+    struct hfi_op_leave leave = {.op = {.kind = HFI_OP_LEAVE}, .node = node};
+    if (code == 0 && DO(store, &leave) != 0)
+        code = 13;
+    store->ops->close(store);
+    return code;
+}
+
+static void two_at_once_run_each_job_once(void **state) {
+    (void)state;
+    size_t ids = WORKERS * OWN_JOBS + 1;
+    uint8_t *ran = mmap(NULL, ids, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t children[WORKERS];
+    assert_true(ran != MAP_FAILED);
+    at("two.db"); /* both make it, too: one of them is first */
+    for (int i = 0; i < WORKERS; i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            _exit(be_worker(i, ran));
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        int status;
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+    for (size_t id = 1; id < ids; id++)
+        assert_int_equal(ran[id], 1);
+    assert_int_equal(ask_number(path, "SELECT count(*) FROM jobs WHERE state = 3"), WORKERS * OWN_JOBS);
+    assert_int_equal(ask_number(path, "SELECT count(*) FROM lanes"), WORKERS);
+    assert_int_equal(ask_number(path, "SELECT count(*) FROM policies"), 1);
+    assert_int_equal(ask_number(path, "SELECT count(*) FROM nodes WHERE gone = 0"), 0);
+    assert_null(broken_invariant(path));
+    munmap(ran, ids);
+}
+
+static void a_live_node_is_not_taken_for_dead(void **state) {
+    (void)state;
+    struct hfi_store *one, *two;
+    int64_t first, second;
+    at("nodes.db");
+    assert_int_equal(open_store(path, &one, NULL), 0);
+    assert_int_equal(open_store(path, &two, NULL), 0);
+    assert_int_equal(join_node(one, &first), 0);
+    assert_int_equal(join_node(two, &second), 0);
+    struct hfi_op_nodes nodes = {.op = {.kind = HFI_OP_NODES}, .self = second};
+    assert_int_equal(DO(two, &nodes), 0);
+    assert_int_equal(nodes.count, 1);
+    assert_int_equal(nodes.rows[0].node, first);
+    assert_false(nodes.rows[0].dead_on_host);
+    hfi_free(nodes.rows);
+    one->ops->close(one); /* without leaving: as if it had died */
+    assert_int_equal(DO(two, &nodes), 0);
+    assert_int_equal(nodes.count, 1);
+    assert_true(nodes.rows[0].dead_on_host);
+    hfi_free(nodes.rows);
+    two->ops->close(two);
+}
+
+static void another_process_is_heard_of(void **state) {
+    (void)state;
+    struct hfi_store *store;
+    at("wake.db");
+    assert_int_equal(open_store(path, &store, NULL), 0);
+    int fd = store->ops->wake_fd(store);
+    assert_true(fd >= 0);
+    store->ops->wake_drain(store);
+    char byte[64];
+    assert_int_equal(read(fd, byte, sizeof byte), -1); /* nothing */
+    struct hfi_store *other;
+    assert_int_equal(open_store(path, &other, NULL), 0);
+    assert_int_equal(put_many(other, "a", 1), 0);
+    other->ops->close(other);
+    assert_true(read(fd, byte, sizeof byte) > 0);
+    store->ops->close(store);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_at_any_moment_nothing_is_lost),
+        cmocka_unit_test(two_at_once_run_each_job_once),
+        cmocka_unit_test(a_live_node_is_not_taken_for_dead),
+        cmocka_unit_test(another_process_is_heard_of),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
