@@ -142,7 +142,7 @@ struct hfi_op_claim {
 
 /*
  * A fenced owner write: hfi_transition on the owner's copy (with the stored cancel request), written iff id, epoch and
- * running still hold, else HF_ESTALE. STARTED fixes rules.policy on a job that has none. When a job ends, dead letters
+ * running still hold, else HF_ESTALE (HF_ESTATE when that copy does not know the event). STARTED fixes rules.policy on a job that has none. When a job ends, dead letters
  * redriven or requeued to it whose new_job_outcome is empty get the name of its state.
  */
 struct hfi_op_apply {
@@ -181,7 +181,7 @@ struct hfi_op_expire { /* ends pending jobs past expires_at */
     struct hf_wall now;
     uint32_t limit, ended;
 };
-struct hfi_op_quarantine { /* pending due jobs of a lane whose type no node has: nothing is done while another node's row names the type */
+struct hfi_op_quarantine { /* pending due jobs of a lane, in the order of claims whose type no node has: nothing is done while another node's row names the type */
     struct hfi_op op;
     const struct hfi_rulebook *book;
     int64_t lane, node;
@@ -264,7 +264,7 @@ struct hfi_alert {
     bool quarantined;
     char sink[64], type[HFI_TYPE_MAX + 1], queue[HFI_NAME_MAX + 1], downstream[HFI_NAME_MAX + 1], error_type[64], correlation_id[HFI_CORRELATION_MAX + 1];
 };
-struct hfi_op_alerts { /* takes due rows of the given sinks, by id, until now + lease_ms: epoch + 1, tries + 1 */
+struct hfi_op_alerts { /* takes due rows of the given sinks until now + lease_ms: epoch + 1, tries + 1 */
     struct hfi_op op;
     const char *const *sinks;
     size_t sink_count;

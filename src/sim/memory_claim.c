@@ -89,16 +89,20 @@ struct claim {
     size_t skipped_room;
 };
 
-/* The next due row of the highest priority, taken out of its heap. */
-static struct hfi_memory_job *take_due(struct hfi_memory_lane *lane, int64_t now_us) {
+struct hfi_memory_job *hfi_memory_next_due(struct hfi_memory_lane *lane, int64_t now_us) {
     for (size_t i = HFI_PRIORITIES; i > 0; i--) {
         struct hfi_heap_item *first = hfi_heap_first(&lane->due[i - 1]);
-        if (first && first->at_us <= now_us) {
-            hfi_heap_remove(&lane->due[i - 1], first);
+        if (first && first->at_us <= now_us)
             return first->row;
-        }
     }
     return NULL;
+}
+
+static struct hfi_memory_job *take_due(struct hfi_memory_lane *lane, int64_t now_us) {
+    struct hfi_memory_job *row = hfi_memory_next_due(lane, now_us);
+    if (row)
+        hfi_heap_remove(&lane->due[row->job->priority], &row->due);
+    return row;
 }
 
 static void put_back(struct hfi_memory_job *row) {

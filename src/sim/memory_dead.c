@@ -82,7 +82,7 @@ int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op) {
         return code;
     struct hfi_job job = *row->job;
     if (op->new_key)
-        job.idempotency_key = hfi_fresh_key(key, store->base.uuid, job.id, job.epoch);
+        job.idempotency_key = hfi_fresh_key(key, store->base.uuid, job.id, job.epoch + 1); /* the one it gets */
     hfi_hand_requeue(&hand, op);
     code = hfi_memory_stage(store, row, &job, &hand.event, &hand.rules, &change, &staged);
     if (code != 0)

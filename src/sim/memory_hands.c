@@ -14,7 +14,8 @@ int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op) {
     struct hfi_staged staged;
     if (!row || row->job->state != HF_JOB_RUNNING || row->job->epoch != op->job->epoch ||
         op->job->state != HF_JOB_RUNNING)
-        return HF_ESTALE; /* I8, I46, I50 */
+        return hfi_transition(op->job, &op->event, &op->rules, &op->change) == HF_ESTATE ? HF_ESTATE
+                                                                                         : HF_ESTALE; /* I8, I46, I50 */
     struct hfi_job job = *op->job;
     const char *asked_by = row->job->cancel_by, *asked_why = row->job->cancel_reason;
     job.cancel_requested_at_us = row->job->cancel_requested_at_us; /* others write these while it runs */
@@ -122,21 +123,19 @@ static bool type_is_had(struct hfi_memory *store, const char *type, int64_t but_
     return false;
 }
 
-static bool is_due_in(const struct hfi_memory_job *row, int64_t lane, int64_t now_us) {
-    return row->lane->id == lane && row->job->state == HF_JOB_PENDING && row->job->run_at_us <= now_us;
-}
-
 int hfi_memory_quarantine(struct hfi_memory *store, struct hfi_op_quarantine *op) {
+    bool known = op->lane > 0 && (size_t)op->lane <= store->lanes.count;
+    struct hfi_memory_lane *lane = known ? store->lanes.items[op->lane - 1] : NULL;
     int code = no_notes(&op->notes, &op->note_count, op->limit);
     op->ended = 0;
-    for (size_t i = 0; i < store->jobs.count && code == 0 && op->ended < op->limit; i++) {
-        struct hfi_memory_job *row = store->jobs.items[i];
+    if (code != 0 || !lane || type_is_had(store, lane->type, op->node))
+        return code;
+    while (code == 0 && op->ended < op->limit) {
+        struct hfi_memory_job *row = hfi_memory_next_due(lane, op->now.us);
         struct hfi_hand hand;
         bool died = false;
-        if (!is_due_in(row, op->lane, op->now.us))
-            continue;
-        if (type_is_had(store, row->job->type, op->node))
-            break; /* one lane, one type */
+        if (!row)
+            break;
         hfi_hand_quarantine(&hand, op);
         hfi_hand_rules(&hand, op->book, row->job);
         code = change_row(store, row, &hand, op->book, &op->notes[op->note_count], &died);

@@ -152,6 +152,8 @@ void hfi_memory_lane_free(struct hfi_memory_lane *lane);
 /* memory_claim.c */
 int hfi_memory_lanes(struct hfi_memory *store, struct hfi_op_lanes *op);
 int hfi_memory_claim(struct hfi_memory *store, struct hfi_op_claim *op);
+/* The earliest due row of the highest priority that has one; NULL none. */
+struct hfi_memory_job *hfi_memory_next_due(struct hfi_memory_lane *lane, int64_t now_us);
 
 /* memory_hands.c */
 int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op);

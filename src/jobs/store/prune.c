@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Retention: rows whose time is over, in small chunks. Jobs are found by walking the table by id, a bounded stretch per
- * call, so that no index has to be kept for it. Must never remove an open dead letter or an unsent alert. Writer thread.
+ * call, so that no index has to be kept for it. Must never remove an open dead letter or an unsent alert. Writer
+ * thread.
  */
 #include "base/alloc.h"
 #include "jobs/store/internal.h"
@@ -65,6 +66,13 @@ static int remove_job(struct hfi_sqlite *store, const struct doomed *doomed) {
     return 0;
 }
 
+static void prune_stretch(struct hfi_sqlite *store, struct hfi_op_prune *op, struct doomed *doomed) {
+    size_t found = find_jobs(store, op, doomed, op->limit - op->pruned);
+    for (size_t i = 0; i < found && store->fault == 0; i++)
+        remove_job(store, &doomed[i]);
+    op->pruned += (uint32_t)found;
+}
+
 static int prune_jobs(struct hfi_sqlite *store, struct hfi_op_prune *op) {
     if (op->succeeded_before == 0 && op->cancelled_before == 0 && op->dead_before == 0 && op->quarantined_before == 0)
         return 0;
@@ -72,12 +80,9 @@ static int prune_jobs(struct hfi_sqlite *store, struct hfi_op_prune *op) {
     if (!doomed)
         return hfi_sqlite_no_memory(store);
     bool from_middle = store->prune_cursor != 0;
-    size_t found = find_jobs(store, op, doomed, op->limit);
-    if (found < op->limit && from_middle && store->prune_cursor == 0) /* the end came first: from the start again */
-        found += find_jobs(store, op, doomed + found, op->limit - found);
-    for (size_t i = 0; i < found && store->fault == 0; i++)
-        remove_job(store, &doomed[i]);
-    op->pruned += (uint32_t)found;
+    prune_stretch(store, op, doomed);
+    if (from_middle && store->prune_cursor == 0 && op->pruned < op->limit && store->fault == 0)
+        prune_stretch(store, op, doomed); /* the end came first: from the start again */
     hfi_free(doomed);
     return store->fault;
 }

@@ -114,26 +114,25 @@ int hfi_sqlite_op_redrive(struct hfi_sqlite *store, struct hfi_op_redrive *op) {
     return store->fault != 0 ? store->fault : code;
 }
 
-/* The letter of the job's last death, if there is one, becomes redriven to the job itself. 0, HF_ESTATE or a fault. */
-static int reopen_letter(struct hfi_sqlite *store, struct hfi_op_requeue *op, const struct hfi_job *job) {
+/* The open letter of the job's last death; 0 when there is none any more. 0, HF_ESTATE (it is settled) or a fault. */
+static int find_letter(struct hfi_sqlite *store, struct hfi_op_requeue *op, const struct hfi_job *job,
+                       int64_t *dead_id) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_DEAD_OF_JOB);
-    int64_t dead_id = 0;
+    *dead_id = 0;
     if (!statement)
         return store->fault;
     sqlite3_bind_int64(statement, 1, job->id);
     sqlite3_bind_int64(statement, 2, job->deaths);
     if (hfi_sql_row(store, statement)) {
-        dead_id = sqlite3_column_int64(statement, 0);
+        *dead_id = sqlite3_column_int64(statement, 0);
         op->status = sqlite3_column_int(statement, 1);
         op->other_job = sqlite3_column_int64(statement, 2);
     }
     hfi_sql_done(statement);
-    if (store->fault != 0 || dead_id == 0)
-        return store->fault;
-    if (op->status != HF_DEAD_DEAD)
+    if (store->fault == 0 && *dead_id != 0 && op->status != HF_DEAD_DEAD)
         return hfi_fail(op->op.error, HF_ESTATE, "job", NULL, "%lld: its dead letter is %s already", (long long)op->id,
                         hf_dead_status_name(op->status));
-    return hfi_sqlite_settle(store, dead_id, HF_DEAD_REDRIVEN, op->now, op->actor, op->reason, job->id);
+    return store->fault;
 }
 
 static int run_once(struct hfi_sqlite *store, enum hfi_sql which, int64_t id, const char *text) {
@@ -149,20 +148,24 @@ static int run_once(struct hfi_sqlite *store, enum hfi_sql which, int64_t id, co
 static int requeue(struct hfi_sqlite *store, struct hfi_op_requeue *op, const struct hfi_job *job) {
     struct hfi_hand hand;
     struct hfi_change change;
-    int64_t dead_id;
+    int64_t letter, dead_id;
     char key[HFI_KEY_MAX + 1];
     op->was = job->state;
     if (job->state != HF_JOB_DEAD && job->state != HF_JOB_QUARANTINED)
         return hfi_fail(op->op.error, HF_ESTATE, "job", NULL, "%lld is %s, only dead or quarantined ones are requeued",
                         (long long)op->id, hf_job_state_name(job->state));
+    int code = find_letter(store, op, job, &letter);
+    if (code != 0)
+        return code;
     if (hfi_sqlite_unique_holder(store, job, &op->other_job) != 0)
         return store->fault;
     if (op->other_job != 0)
         return hfi_fail(op->op.error, HF_EEXIST, "unique key", "wait until that one has ended", "job %lld holds it",
                         (long long)op->other_job);
-    int code = reopen_letter(store, op, job);
+    if (letter != 0)
+        code = hfi_sqlite_settle(store, letter, HF_DEAD_REDRIVEN, op->now, op->actor, op->reason, job->id);
     if (code != 0)
-        return code;
+        return store->fault != 0 ? store->fault : hfi_sqlite_fault(store, SQLITE_CORRUPT); /* it was open a moment ago */
     hfi_hand_requeue(&hand, op);
     code = hfi_sqlite_change(store, job, &hand.event, &hand.rules, NULL, 0, &change, &dead_id);
     if (code != 0)

@@ -138,7 +138,7 @@
     X(PRUNE_DEPS, "DELETE FROM deps WHERE parent = ?1")                                                                \
     X(PRUNE_DEAD, "DELETE FROM dead_letters WHERE id IN (SELECT d.id FROM dead_letters d WHERE d.status > 0 "          \
                   "AND d.settled_at_us < ?1 AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.dead_id = d.id "            \
-                  "AND a.state = 0) LIMIT ?2)")                                                                        \
+                  "AND a.state <> 1) LIMIT ?2)")                                                                       \
     X(PRUNE_ALERTS, "DELETE FROM alerts WHERE id IN (SELECT a.id FROM alerts a WHERE a.state > 0 "                     \
                     "AND NOT EXISTS (SELECT 1 FROM dead_letters d WHERE d.id = a.dead_id) LIMIT ?1)")                  \
     X(PRUNE_INBOX, "DELETE FROM inbox WHERE (source, message_id) IN (SELECT source, message_id FROM inbox "            \
