@@ -54,7 +54,7 @@ static struct hfi_memory_dead *last_death(struct hfi_memory *store, const struct
     return NULL;
 }
 
-static int check_requeue(struct hfi_memory *store, struct hfi_op_requeue *op, const struct hfi_memory_job *row,
+static int check_requeue(struct hfi_op_requeue *op, const struct hfi_memory_job *row,
                          const struct hfi_memory_dead *dead) {
     op->was = row->job->state;
     op->status = HF_DEAD_DEAD;
@@ -65,7 +65,6 @@ static int check_requeue(struct hfi_memory *store, struct hfi_op_requeue *op, co
         op->other_job = dead->new_job_id;
         return HF_ESTATE;
     }
-    op->other_job = hfi_memory_holder(store, row->scope, row);
     return 0;
 }
 
@@ -77,7 +76,7 @@ int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op) {
     struct hfi_staged staged;
     struct verdict verdict = {NULL, NULL};
     char key[HFI_KEY_MAX + 1];
-    int code = row ? check_requeue(store, op, row, dead) : HF_ENOENT;
+    int code = row ? check_requeue(op, row, dead) : HF_ENOENT;
     if (code != 0)
         return code;
     struct hfi_job job = *row->job;
@@ -87,6 +86,7 @@ int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op) {
     code = hfi_memory_stage(store, row, &job, &hand.event, &hand.rules, &change, &staged);
     if (code != 0)
         return code;
+    op->other_job = hfi_memory_holder(store, row->scope, row);
     code = op->other_job != 0 ? HF_EEXIST : make_verdict(&verdict, op->actor, op->reason);
     if (code != 0) {
         drop_verdict(&verdict);
