@@ -187,6 +187,12 @@ static void a_running_job_hears_of_its_cancel_with_the_beat(void **state) { /* I
     assert_true(op.requested);
     assert_int_equal(world_job(id)->state, HF_JOB_RUNNING);
     assert_int_equal(world_job(id)->cancel_requested_at_us, world.now.us);
+    struct hfi_op_cancel again = {.op = {.kind = HFI_OP_CANCEL}, .id = id, .actor = "bob", .reason = "me too",
+                                  .now = {world.now.us + SECOND}};
+    assert_int_equal(world_do(&again.op), 0);
+    assert_true(again.requested);
+    assert_int_equal(world_job(id)->cancel_requested_at_us, world.now.us); /* the first one stays on the record */
+    assert_string_equal(world_job(id)->cancel_reason, "stop it");
     struct hfi_op_beat beat = {.op = {.kind = HFI_OP_BEAT}, .node = world.node, .beat = 2, .now = world.now};
     assert_int_equal(world_do(&beat.op), 0);
     assert_int_equal(beat.cancelled_count, 1);

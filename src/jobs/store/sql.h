@@ -76,7 +76,7 @@
     X(JOB_HOT, "UPDATE jobs SET " HFI_JOB_HOT HFI_JOB_FENCE)                                                           \
     X(JOB_ALL, "UPDATE jobs SET " HFI_JOB_HOT HFI_JOB_COLD HFI_JOB_FENCE)                                              \
     X(JOB_ASK_CANCEL, "UPDATE jobs SET cancel_requested_at_us = ?2, cancel_by = ?3, cancel_reason = ?4 "               \
-                      "WHERE id = ?1 AND state = 2")                                                                   \
+                      "WHERE id = ?1 AND state = 2 AND cancel_requested_at_us IS NULL")                                \
     X(HISTORY_ADD, "INSERT OR REPLACE INTO history(job_id, epoch, ended_at_us, event, execution, started_at_us, "      \
                    "next_run_at_us, node, attempts, retries, resolve_us, connect_us, tls_us, first_byte_us, "          \
                    "total_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)")              \
