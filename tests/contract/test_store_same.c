@@ -309,8 +309,10 @@ static void do_alerts(void) {
     same("alerts taken", (int64_t)a.count, (int64_t)b.count);
     same("unsent", (int64_t)a.unsent, (int64_t)b.unsent);
     same("next alert", a.next_due_us, b.next_due_us);
-    qsort(a.rows, a.count, sizeof *a.rows, by_id);
-    qsort(b.rows, b.count, sizeof *b.rows, by_id);
+    if (a.count > 0) {
+        qsort(a.rows, a.count, sizeof *a.rows, by_id);
+        qsort(b.rows, b.count, sizeof *b.rows, by_id);
+    }
     for (size_t i = 0; i < a.count; i++) {
         same("alert", a.rows[i].id, b.rows[i].id);
         same("epoch of an alert", a.rows[i].epoch, b.rows[i].epoch);
