@@ -158,7 +158,11 @@ enum hf_result {
     HF_RESULT_LATER = 0x4806 /* asynchronous: hf_work_end will be called */
 };
 
-/* Runs on a worker thread (sync), never twice at once for one execution. */
+/*
+ * Runs on a worker thread (sync) with all signals blocked, never twice at once for one execution. It must return: a
+ * pthread_exit is a failure of type `handler.thread_exit`, and a C++ exception that leaves it ends the process through
+ * std::terminate, so its jobs lapse as crashes; catch it and say hf_work_failed.
+ */
 typedef enum hf_result (*hf_handler_fn)(struct hf_work *work, void *user);
 
 /* A native handler for `type`. HF_EEXIST: registered already. Before hf_runner_run or _start. */
@@ -221,6 +225,7 @@ HF_API int hf_work_call(struct hf_work *work, const struct hf_request *request, 
 HF_API enum hf_result hf_work_forward(struct hf_work *work, const struct hf_request *request);
 
 /* How it ended. Each returns what the handler has to return; the last one before that counts. */
+/* `result` is copied, at most 64 KiB: more is a permanent failure `result.too_big`. */
 HF_API enum hf_result hf_work_ok(struct hf_work *work, const void *result, size_t length);
 HF_API enum hf_result hf_work_end_as(struct hf_work *work, const struct hf_outcome *outcome); /* success, failure, rejected: as it is */
 HF_API enum hf_result hf_work_failed(struct hf_work *work, const char *error_type, const char *message);

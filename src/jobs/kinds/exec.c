@@ -81,7 +81,7 @@ static void failure(struct hf_outcome *outcome, const char *error_type, const ch
 static void classify(const struct run *run, struct hf_outcome *outcome) {
     hfi_outcome_init(outcome);
     if (run->lost)
-        failure(outcome, "exec.status_lost", "its exit status was taken by another part of this process");
+        hfi_child_status_lost(outcome);
     else if (run->status.si_code != CLD_EXITED)
         hf_classify_signal(run->status.si_status, outcome);
     else if (run->told && run->status.si_status == 0)

@@ -17,9 +17,12 @@ struct hfi_child {
 };
 /*
  * Makes the child: its own session and process group, no signal blocked or ignored, no descriptor but 0, 1, 2, the
- * payload on stdin, only the listed environment. 0, or HF_EIO with what went wrong in `outcome`; then no child is left.
+ * payload on stdin, only the listed environment. 0, or HF_EIO with what went wrong in `outcome`; then no child
+ * is left, and sent is NO unless one ran.
  */
 int hfi_child_make(const struct hf_work *work, struct hfi_child *child, struct hf_outcome *outcome);
+/* Somebody else reaped it: a failure, for nobody knows how it ended. */
+void hfi_child_status_lost(struct hf_outcome *outcome);
 
 /* The first half of the room and the last half of it; what came between is counted and dropped. */
 #define HFI_CAPTURE_HALF ((size_t)32768)

@@ -216,6 +216,13 @@ static void undo(pid_t pid) {
         continue;
 }
 
+void hfi_child_status_lost(struct hf_outcome *outcome) {
+    hfi_outcome_init(outcome);
+    hfi_outcome_set(outcome, HF_OUTCOME_FAILURE, HF_RETRY_LATER, HF_VERDICT_NEUTRAL, HF_CLASS_TRANSIENT,
+                    "exec.status_lost", "exec.status_lost");
+    hfi_outcome_message(outcome, "its exit status was lost: this process ignores SIGCHLD, or waits for any child");
+}
+
 int hfi_child_make(const struct hf_work *work, struct hfi_child *child, struct hf_outcome *outcome) {
     int in = -1, out = -1, err = -1, number = 0;
     *child = (struct hfi_child){.pid = -1, .pidfd = -1, .out = -1, .err = -1};
@@ -232,11 +239,15 @@ int hfi_child_make(const struct hf_work *work, struct hfi_child *child, struct h
         if (child->pidfd >= 0)
             return 0;
         number = errno;
-        undo(child->pid);
+        if (number != ESRCH)
+            undo(child->pid);
     }
     drop(&child->out);
     drop(&child->err);
-    explain(work, number, outcome);
+    if (child->pid >= 0 && number == ESRCH)
+        hfi_child_status_lost(outcome); /* over already, and reaped */
+    else
+        explain(work, number, outcome);
     if (child->pid >= 0)
         outcome->sent = HF_SENT_MAYBE; /* it ran for a moment */
     return HF_EIO;
