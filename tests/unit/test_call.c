@@ -239,6 +239,7 @@ static void test_local_shortage(void **state) {
     assert_int_equal(end.outcome.attempts, 0);
     struct hf_downstream_view view = {.size = sizeof view};
     hfi_downstream_view(world->d, world->s->ops->mono(world->s), &view);
+    assert_int_equal(view.attempts, 1);
     assert_int_equal(view.window_calls, 1);
     assert_int_equal(view.in_flight, 0);
 }
