@@ -67,6 +67,12 @@ CURL *hfi_easy_new(struct hfi_attempt *attempt) {
     return easy;
 }
 
+/* Has the request a body, if only an empty one? */
+static bool carries(const struct hfi_attempt_spec *spec) {
+    return spec->body_length > 0 || strcmp(spec->method, "POST") == 0 || strcmp(spec->method, "PUT") == 0 ||
+           strcmp(spec->method, "PATCH") == 0;
+}
+
 static bool has_header(const struct hfi_attempt_spec *spec, const char *name) {
     for (size_t i = 0; i < spec->header_count; i++)
         if (strcasecmp(spec->headers[i].name, name) == 0)
@@ -102,10 +108,13 @@ static int write_lines(struct hfi_attempt *attempt) {
         const char *value = spec->headers[i].value;
         text = write_line(node++, text, spec->headers[i].name, *value ? ": " : ";", value);
     }
-    text = write_line(node++, text, "Expect", ":", ""); /* no 100-continue: it stalls, and 417 sends twice */
-    if (!has_header(spec, "Content-Type"))
+    if (carries(spec)) /* libcurl compares every header with each of these: only where they matter */
+        text = write_line(node++, text, "Expect", ":", ""); /* no 100-continue: it stalls, and 417 sends twice */
+    if (carries(spec) && !has_header(spec, "Content-Type"))
         write_line(node++, text, "Content-Type", ":", ""); /* none, rather than libcurl's guess */
-    node[-1].next = NULL;
+    attempt->line_count = (size_t)(node - attempt->lines);
+    if (attempt->line_count > 0)
+        node[-1].next = NULL;
     return 0;
 }
 
@@ -115,18 +124,17 @@ static long clamp_ms(int64_t ms) {
 
 static CURLcode set_request(CURL *easy, const struct hfi_attempt_spec *spec) {
     CURLcode rc = CURLE_OK;
-    bool carries = spec->body_length > 0 || strcmp(spec->method, "POST") == 0 || strcmp(spec->method, "PUT") == 0 ||
-                   strcmp(spec->method, "PATCH") == 0;
+    bool body = carries(spec), plain = !body && strcmp(spec->method, "GET") == 0;
     rc |= curl_easy_setopt(easy, CURLOPT_URL, spec->url);
-    rc |= curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(carries ? spec->body_length : 0));
+    rc |= curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? spec->body_length : 0));
     rc |= curl_easy_setopt(easy, CURLOPT_POSTFIELDS, spec->body_length ? spec->body : "");
     if (strcmp(spec->method, "HEAD") == 0)
         rc |= curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-    else if (carries)
+    else if (body)
         rc |= curl_easy_setopt(easy, CURLOPT_POST, 1L);
     else
         rc |= curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
-    rc |= curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, spec->method);
+    rc |= curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, plain ? NULL : spec->method);
     rc |= curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, spec->fresh_connection ? 1L : 0L);
     rc |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, clamp_ms(spec->backstop_ms));
     rc |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
@@ -143,7 +151,7 @@ int hfi_easy_load(struct hfi_attempt *attempt) {
     if (written)
         return written;
     CURLcode rc = set_request(easy, spec);
-    rc |= curl_easy_setopt(easy, CURLOPT_HTTPHEADER, attempt->lines);
+    rc |= curl_easy_setopt(easy, CURLOPT_HTTPHEADER, attempt->line_count > 0 ? attempt->lines : NULL);
     if (bundle && strncasecmp(spec->url, "https:", 6) == 0)
         rc |= curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
     return rc == CURLE_OK ? 0 : rc == CURLE_OUT_OF_MEMORY ? HF_ENOMEM : HF_EINVAL;

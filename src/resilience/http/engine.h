@@ -70,7 +70,7 @@ struct hfi_attempt {
     void *user;
     struct hf_mono started, added;
     struct curl_slist *lines; /* request headers: nodes and texts in one block */
-    size_t lines_room;
+    size_t lines_room, line_count;
 
     struct hfi_host *host;
     bool leads;     /* looks its host up for all who wait */
