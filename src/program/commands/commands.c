@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 const struct hfi_command *const hfi_commands[] = {
+    &hfi_command_run,
     &hfi_command_enqueue,
     &hfi_command_job_list,
     &hfi_command_job_show,

@@ -136,7 +136,7 @@ static const char *read_key(struct reading *reading, const yaml_event_t *event, 
     const char *key = hfi_arena_copy(reading->arena, (const char *)event->data.scalar.value, event->data.scalar.length);
     if ((same = hfi_tree_child(map, key)))
         hfi_problem_add(reading->problems, true, "config.duplicate_key", (int)event->start_mark.line + 1,
-                        (int)event->start_mark.column + 1, key, "keep one of them", "the key stands in line %d already",
+                        (int)event->start_mark.column + 1, *key ? key : "key", "keep one of them", "the key stands in line %d already",
                         same->key_line);
     return key;
 }

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""`holdfast run` as a process: signals, two nodes on one file, kill -9, a configuration with errors. Waits for events (a
+log line, a child that opens a pipe), never for time."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = os.path.abspath(sys.argv[1])
+
+
+class Place:
+    """A folder with a configuration whose job `hang` says in a pipe that it runs."""
+
+    def __init__(self, folder, node='drain_timeout: 10m', jobs=''):
+        self.folder = folder
+        self.pipe = os.path.join(folder, 'pipe')
+        os.mkfifo(self.pipe)
+        self.write('store: sqlite:jobs.db\nnode: {%s}\njobs:\n  hang: {kind: exec, command: [/bin/sh, -c, "echo running > %s; '
+                   'exec sleep 600"], execution_timeout: 1h}\n  nop: {kind: noop}\n  other: {kind: noop, queue: b}\n%s' %
+                   (node, self.pipe, jobs))
+
+    def write(self, text):
+        with open(os.path.join(self.folder, 'holdfast.yaml'), 'w', encoding='utf-8') as file:
+            file.write(text)
+
+    def run(self, *arguments, code=0):
+        done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, capture_output=True, timeout=120, check=False)
+        assert done.returncode == code, (arguments, done)
+        return done.stdout.decode()
+
+    def job(self, job):
+        return json.loads(self.run('job', 'show', str(job), '--json'))
+
+    def start(self, *arguments):
+        """A node that has joined: its log says so."""
+        node = subprocess.Popen([PROGRAM, 'run', *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for line in node.stderr:
+            if b'node.joined' in line:
+                return node
+        raise AssertionError('the node ended before it joined')
+
+    def wait_running(self):
+        with open(self.pipe, encoding='ascii') as pipe:
+            assert pipe.read() == 'running\n'
+
+
+def end(node, code=0):
+    out, err = node.communicate(timeout=120)
+    assert node.returncode == code, (node.returncode, out, err)
+    return out.decode()
+
+
+def sigterm_gives_back(folder):
+    """A drain whose time is over signals the child and gives the job back, its execution not counted [S2.10]."""
+    place = Place(folder, node='drain_timeout: 100ms')
+    place.run('enqueue', 'hang')
+    node = place.start()
+    place.wait_running()
+    node.send_signal(signal.SIGTERM)
+    end(node)
+    job = place.job(1)
+    assert job['state'] == 'pending' and job['executions'] == 0 and job['give_backs'] == 1, job
+
+
+def sigint_twice_hurries(folder):
+    """One SIGINT would wait ten minutes for the job; the second one does not."""
+    place = Place(folder)
+    place.run('enqueue', 'hang')
+    node = place.start()
+    place.wait_running()
+    node.send_signal(signal.SIGINT)
+    for line in node.stderr:
+        if b'node.drain' in line:
+            break
+    node.send_signal(signal.SIGINT)
+    end(node)
+    assert place.job(1)['state'] == 'pending', place.job(1)
+
+
+def two_nodes_share_a_file(folder):
+    place = Place(folder)
+    first = place.start()
+    for _ in range(20):
+        place.run('enqueue', 'nop')
+    place.run('run', '--until-idle', '--quiet', '--node', 'second')
+    first.send_signal(signal.SIGTERM)
+    end(first)
+    counts = [json.loads(place.run('job', 'list', '--state', state, '--json')) for state in ('succeeded', 'pending', 'running')]
+    assert [len(count['items']) for count in counts] == [20, 0, 0], counts
+
+
+def killed_node_loses_nothing(folder):
+    """After kill -9 another node on the host takes the job up at once (3.5)."""
+    marker = os.path.join(folder, 'marker')
+    place = Place(folder, jobs='  once: {kind: exec, command: [/bin/sh, -c, "test -e %s && exit 0; : > %s; echo running > %s; '
+                               'exec sleep 600"], curve: [1ms]}\n' % (marker, marker, os.path.join(folder, 'pipe')))
+    place.run('enqueue', 'once')
+    node = place.start()
+    place.wait_running()
+    node.kill()
+    node.communicate(timeout=60)
+    assert place.job(1)['state'] == 'running', place.job(1)
+    place.run('run', '--until-idle', '--quiet')
+    job = place.job(1)
+    assert job['state'] == 'succeeded' and job['executions'] == 2, job
+
+
+def errors_stop_the_start(folder):
+    place = Place(folder)
+    place.write('node: {lease: 1s}\n')
+    place.run('run', code=2)
+    assert not os.path.exists(os.path.join(folder, 'holdfast.db'))
+    place.run('run', '--queues', 'a,,b', code=2)
+    place.run('run', '--workers', '0', code=2)
+
+
+def queues_are_filtered(folder):
+    place = Place(folder)
+    place.run('enqueue', 'nop')
+    place.run('enqueue', 'other')
+    counts = json.loads(place.run('run', '--until-idle', '--queues', 'b', '--json'))
+    assert counts['succeeded'] == 1, counts
+    assert (place.job(1)['state'], place.job(2)['state']) == ('pending', 'succeeded')
+
+
+for case in (sigterm_gives_back, sigint_twice_hurries, two_nodes_share_a_file, killed_node_loses_nothing, errors_stop_the_start,
+             queues_are_filtered):
+    with tempfile.TemporaryDirectory() as temporary:
+        case(temporary)
+        print('ok', case.__name__)
