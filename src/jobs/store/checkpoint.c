@@ -25,6 +25,7 @@
 #define GATE_TRIES 50         /* a millisecond each */
 #define BUSY_MS 50
 #define QUIET_CALLS 8         /* of housekeep with nothing written: idle */
+#define SPARE_PAGES 2048      /* free ones that are kept for what comes */
 #define LOOK_AGAIN_MS 1000
 
 /* After every commit: how long the log is. */
@@ -94,6 +95,18 @@ static void checkpoint(struct hfi_sqlite *store, int mode) {
                 HFI_I("native", native), NULL);
 }
 
+/* Pages that nothing uses any more go back to the disk, a few at a time, when there are many. */
+static void shrink(struct hfi_sqlite *store) {
+    int64_t unused = 0, pages = 0;
+    if (hfi_sqlite_number(store->db, "PRAGMA freelist_count", &unused) != SQLITE_OK ||
+        hfi_sqlite_number(store->db, "PRAGMA page_count", &pages) != SQLITE_OK || unused < SPARE_PAGES || unused < pages / 4)
+        return;
+    if (hfi_sqlite_gate_enter(store) != 0)
+        return;
+    sqlite3_exec(store->db, "PRAGMA incremental_vacuum(500)", NULL, NULL, NULL); /* best effort; steps to its end */
+    hfi_sqlite_gate_leave(store);
+}
+
 /* Looked at by its name only: opening the file here would drop SQLite's locks on it (I19). */
 static void look_for_file(struct hfi_sqlite *store) {
     struct stat file;
@@ -112,6 +125,8 @@ int64_t hfi_sqlite_housekeep(struct hfi_store *self, bool idle) {
     store->quiet = store->wrote || !idle ? 0 : store->quiet + 1;
     store->wrote = false;
     look_for_file(store);
+    if (store->quiet == QUIET_CALLS - 1 && !store->moved)
+        shrink(store);
     if (store->full)
         hfi_sqlite_ballast_lay(store);
     if (store->wal_frames >= store->wal_wanted)
