@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "commands/demo_chart.h"
+#include "program/commands/demo_chart.h"
 
 #define WIDTH 960.0
 #define LEFT 64.0
@@ -24,19 +24,19 @@ struct scale {
 struct series {
     const char *name;
     const char *colour;
-    uint64_t (*read)(const struct demo_sample *sample);
+    uint64_t (*read)(const struct hfi_demo_sample *sample);
 };
 
-static uint64_t read_ok(const struct demo_sample *sample) {
+static uint64_t read_ok(const struct hfi_demo_sample *sample) {
     return sample->ok;
 }
-static uint64_t read_failed(const struct demo_sample *sample) {
+static uint64_t read_failed(const struct hfi_demo_sample *sample) {
     return sample->failed;
 }
-static uint64_t read_unanswered(const struct demo_sample *sample) {
+static uint64_t read_unanswered(const struct hfi_demo_sample *sample) {
     return sample->unanswered;
 }
-static uint64_t read_gone(const struct demo_sample *sample) {
+static uint64_t read_gone(const struct hfi_demo_sample *sample) {
     return sample->gone;
 }
 
@@ -55,13 +55,13 @@ static double x_of(const struct scale *scale, int64_t at_ms) {
     return LEFT + (double)at_ms / scale->span_ms * (WIDTH - LEFT - RIGHT);
 }
 
-static double rate(const struct series *series, const struct demo_sample *samples, size_t i) {
+static double rate(const struct series *series, const struct hfi_demo_sample *samples, size_t i) {
     int64_t ms = samples[i].at_ms - samples[i - 1].at_ms;
     double count = (double)(series->read(&samples[i]) - series->read(&samples[i - 1]));
     return ms > 0 ? count * 1000.0 / (double)ms : 0.0;
 }
 
-static struct scale find_scale(const struct demo_sample *samples, size_t count) {
+static struct scale find_scale(const struct hfi_demo_sample *samples, size_t count) {
     struct scale scale = {1.0, 10.0, 10.0};
     for (size_t i = 1; i < count; i++) {
         for (size_t s = 0; s < SERIES_COUNT; s++) {
@@ -87,7 +87,7 @@ static void draw_axis(FILE *file, double top, double height, double peak) {
     }
 }
 
-static void draw_states(FILE *file, const struct scale *scale, const struct demo_sample *samples, size_t count) {
+static void draw_states(FILE *file, const struct scale *scale, const struct hfi_demo_sample *samples, size_t count) {
     size_t start = 0;
     for (size_t i = 1; i <= count; i++) {
         if (i < count && samples[i].breaker == samples[start].breaker) {
@@ -105,7 +105,7 @@ static void draw_states(FILE *file, const struct scale *scale, const struct demo
     }
 }
 
-static void draw_calls(FILE *file, const struct scale *scale, const struct demo_sample *samples, size_t count) {
+static void draw_calls(FILE *file, const struct scale *scale, const struct hfi_demo_sample *samples, size_t count) {
     draw_axis(file, CALLS_TOP, CALLS_HEIGHT, scale->calls);
     draw_text(file, LEFT, CALLS_TOP - 6, "font-weight=\"bold\"", "requests per second, by what the downstream did");
     for (size_t s = 0; s < SERIES_COUNT; s++) {
@@ -122,7 +122,7 @@ static void draw_calls(FILE *file, const struct scale *scale, const struct demo_
     }
 }
 
-static void draw_parked(FILE *file, const struct scale *scale, const struct demo_sample *samples, size_t count) {
+static void draw_parked(FILE *file, const struct scale *scale, const struct hfi_demo_sample *samples, size_t count) {
     draw_axis(file, PARKED_TOP, PARKED_HEIGHT, scale->parked);
     draw_text(file, LEFT, PARKED_TOP - 6, "font-weight=\"bold\"", "jobs parked: due, kept back, no execution spent");
     fprintf(file, "<polygon fill=\"#b9d6f2\" stroke=\"#2f6db5\" points=\"%.1f,%.1f ", LEFT, PARKED_TOP + PARKED_HEIGHT);
@@ -141,7 +141,7 @@ static void draw_time(FILE *file, const struct scale *scale) {
     }
 }
 
-int demo_chart_write(const char *path, const struct demo_sample *samples, size_t count) {
+int hfi_demo_chart_write(const char *path, const struct hfi_demo_sample *samples, size_t count) {
     FILE *file = count > 1 ? fopen(path, "w") : NULL;
     if (file == NULL) {
         return -1;

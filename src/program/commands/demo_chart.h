@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_COMMANDS_DEMO_CHART_H
-#define PROGRAM_COMMANDS_DEMO_CHART_H
+#ifndef HFI_PROGRAM_COMMANDS_DEMO_CHART_H
+#define HFI_PROGRAM_COMMANDS_DEMO_CHART_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include <holdfast/guard.h>
+#include "holdfast/guard.h"
 
 /* What the demo saw at one moment; counters since the start. */
-struct demo_sample {
+struct hfi_demo_sample {
     int64_t at_ms;
     uint64_t ok, failed, unanswered, gone; /* requests by how the server treated them */
     uint64_t parked, pending, running;
@@ -16,6 +16,6 @@ struct demo_sample {
 };
 
 /* Draws calls per second by outcome, parked jobs and the breaker's state over time. 0 or -1 with errno. */
-int demo_chart_write(const char *path, const struct demo_sample *samples, size_t count);
+int hfi_demo_chart_write(const char *path, const struct hfi_demo_sample *samples, size_t count);
 
 #endif

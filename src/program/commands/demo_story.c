@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "commands/demo_story.h"
+#include "program/commands/demo_story.h"
 
 #define TICK_MS 100
 #define JOBS_PER_TICK 12
@@ -16,11 +16,11 @@
 
 struct play {
     unsigned seconds;
-    struct misbehaving *server;
+    struct hfi_misbehaving *server;
     struct hf_store *store;
     struct hf_runner *runner;
     struct hf_downstream *shop;
-    struct demo_result *result;
+    struct hfi_demo_result *result;
     _Atomic uint64_t error_lines, trips;
     uint64_t turn;
     int64_t started_ms;
@@ -29,7 +29,7 @@ struct play {
 /* The acts, in percent of the story's time. */
 static const struct act {
     unsigned until_percent;
-    enum misbehaving_mood mood;
+    enum hfi_misbehaving_mood mood;
     const char *name;
 } acts[] = {
     {25, MOOD_FLAKY, "all is well, one answer in eight is a 503"},
@@ -83,14 +83,14 @@ static int enqueue_some(struct play *play, struct hf_error *error) {
     return code;
 }
 
-static void sample(struct play *play, struct demo_sample *now) {
-    struct misbehaving_counts server;
-    misbehaving_look(play->server, &server);
+static void sample(struct play *play, struct hfi_demo_sample *now) {
+    struct hfi_misbehaving_counts server;
+    hfi_misbehaving_look(play->server, &server);
     struct hf_runner_counts runner = {.size = sizeof runner};
     hf_runner_look(play->runner, &runner);
     struct hf_downstream_view shop = {.size = sizeof shop};
     hf_downstream_look(play->shop, &shop);
-    *now = (struct demo_sample){.at_ms = now_ms() - play->started_ms,
+    *now = (struct hfi_demo_sample){.at_ms = now_ms() - play->started_ms,
                                 .ok = server.ok,
                                 .failed = server.failed,
                                 .unanswered = server.hung + server.dropped,
@@ -99,7 +99,7 @@ static void sample(struct play *play, struct demo_sample *now) {
                                 .running = runner.running,
                                 .pending = play->result->accepted - runner.succeeded - runner.died - runner.quarantined,
                                 .breaker = shop.state};
-    struct demo_result *result = play->result;
+    struct hfi_demo_result *result = play->result;
     result->peak_parked = now->parked > result->peak_parked ? now->parked : result->peak_parked;
     if (result->sample_count < DEMO_SAMPLES_MAX) {
         result->samples[result->sample_count++] = *now;
@@ -114,14 +114,14 @@ static bool all_ended(struct play *play) {
            jobs.alerts_unsent == 0;
 }
 
-static int perform(struct play *play, demo_progress_fn progress, struct hf_error *error, void *user) {
+static int perform(struct play *play, hfi_demo_progress_fn progress, struct hf_error *error, void *user) {
     int64_t total_ms = (int64_t)play->seconds * 1000;
     play->started_ms = now_ms();
     for (;;) {
-        struct demo_sample now;
+        struct hfi_demo_sample now;
         sample(play, &now);
         const struct act *act = act_at(play, now.at_ms);
-        misbehaving_set_mood(play->server, act->mood);
+        hfi_misbehaving_set_mood(play->server, act->mood);
         progress(&now, act->name, total_ms, user);
         if (now.at_ms < total_ms * 8 / 10) {
             int code = enqueue_some(play, error);
@@ -169,7 +169,7 @@ static void fill_types(struct hf_type_options types[2]) {
 static int open_runner(struct play *play, struct hf_error *error) {
     char url[64];
     char hook[80];
-    snprintf(url, sizeof url, "http://127.0.0.1:%u", misbehaving_port(play->server));
+    snprintf(url, sizeof url, "http://127.0.0.1:%u", hfi_misbehaving_port(play->server));
     snprintf(hook, sizeof hook, "%s/hook", url);
     struct hf_policy_options policy;
     fill_policy(&policy);
@@ -209,24 +209,24 @@ static int open_runner(struct play *play, struct hf_error *error) {
 }
 
 static void collect(struct play *play) {
-    struct demo_result *result = play->result;
+    struct hfi_demo_result *result = play->result;
     struct hf_error error;
     hf_error_init(&error);
     result->jobs.size = sizeof result->jobs;
     result->runner.size = sizeof result->runner;
     hf_store_count_jobs(play->store, &result->jobs, &error);
     hf_runner_look(play->runner, &result->runner);
-    misbehaving_look(play->server, &result->server);
+    hfi_misbehaving_look(play->server, &result->server);
     result->error_lines = atomic_load(&play->error_lines);
     result->trips = atomic_load(&play->trips);
 }
 
-int demo_play(const char *store_url, unsigned seconds, demo_progress_fn progress, struct demo_result *result,
+int hfi_demo_play(const char *store_url, unsigned seconds, hfi_demo_progress_fn progress, struct hfi_demo_result *result,
               struct hf_error *error, void *user) {
     struct play play = {.seconds = seconds, .result = result};
     memset(result, 0, sizeof *result);
     hf_log_set(HF_LOG_INFO, count_line, &play);
-    play.server = misbehaving_start();
+    play.server = hfi_misbehaving_start();
     struct hf_store_options options;
     hf_store_options_init(&options);
     int code = play.server != NULL ? hf_store_open(store_url, &options, &play.store, error) : HF_EIO;
@@ -241,7 +241,7 @@ int demo_play(const char *store_url, unsigned seconds, demo_progress_fn progress
     hf_downstream_unref(play.shop);
     hf_runner_free(play.runner);
     hf_store_close(play.store);
-    misbehaving_stop(play.server);
+    hfi_misbehaving_stop(play.server);
     hf_log_set(HF_LOG_INFO, NULL, NULL);
     return code;
 }

@@ -13,11 +13,11 @@
 #include <sys/socket.h>
 #include <netinet/in.h>
 
-#include "web/misbehaving.h"
+#include "program/web/misbehaving.h"
 
 #define HUNG_MAX 4096
 
-struct misbehaving {
+struct hfi_misbehaving {
     struct MHD_Daemon *daemon;
     unsigned port;
     _Atomic int mood;
@@ -31,12 +31,12 @@ struct misbehaving {
 enum answer { ANSWER_OK = 200, ANSWER_GONE = 410, ANSWER_FAIL = 503, ANSWER_DROP = 0, ANSWER_HANG = 1 };
 
 /* One in eight fails when flaky; dead is half 503, half a dropped connection, so that both kinds of failure are seen. */
-static enum answer choose(struct misbehaving *server, const char *path) {
+static enum answer choose(struct hfi_misbehaving *server, const char *path) {
     uint64_t turn = atomic_fetch_add(&server->turn, 1);
     if (strcmp(path, "/gone") == 0) {
         return ANSWER_GONE;
     }
-    switch ((enum misbehaving_mood)atomic_load(&server->mood)) {
+    switch ((enum hfi_misbehaving_mood)atomic_load(&server->mood)) {
     case MOOD_FLAKY:
         return turn % 8 == 0 ? ANSWER_FAIL : ANSWER_OK;
     case MOOD_DEAD:
@@ -60,7 +60,7 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status)
     return result;
 }
 
-static enum MHD_Result hang(struct misbehaving *server, struct MHD_Connection *connection) {
+static enum MHD_Result hang(struct hfi_misbehaving *server, struct MHD_Connection *connection) {
     bool kept = false;
     pthread_mutex_lock(&server->lock);
     if (server->waiting_count < HUNG_MAX) {
@@ -72,7 +72,7 @@ static enum MHD_Result hang(struct misbehaving *server, struct MHD_Connection *c
     return kept ? MHD_YES : MHD_NO;
 }
 
-static enum MHD_Result behave(struct misbehaving *server, struct MHD_Connection *connection, enum answer *chosen,
+static enum MHD_Result behave(struct hfi_misbehaving *server, struct MHD_Connection *connection, enum answer *chosen,
                               const char *path) {
     if (strcmp(path, "/hook") == 0) {
         atomic_fetch_add(&server->hooks, 1);
@@ -106,7 +106,7 @@ static enum MHD_Result behave(struct misbehaving *server, struct MHD_Connection 
 /* libmicrohttpd calls this once for the head, then for each piece of the body, then once with none left. */
 static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *path, const char *method,
                               const char *version, const char *body, size_t *body_length, void **state) {
-    struct misbehaving *server = user;
+    struct hfi_misbehaving *server = user;
     (void)method;
     (void)version;
     (void)body;
@@ -132,7 +132,7 @@ static void forget(void *user, struct MHD_Connection *connection, void **state, 
     *state = NULL;
 }
 
-static void let_go(struct misbehaving *server) {
+static void let_go(struct hfi_misbehaving *server) {
     pthread_mutex_lock(&server->lock);
     for (size_t i = 0; i < server->waiting_count; i++) {
         MHD_resume_connection(server->waiting[i]);
@@ -141,8 +141,8 @@ static void let_go(struct misbehaving *server) {
     pthread_mutex_unlock(&server->lock);
 }
 
-struct misbehaving *misbehaving_start(void) {
-    struct misbehaving *server = calloc(1, sizeof *server);
+struct hfi_misbehaving *hfi_misbehaving_start(void) {
+    struct hfi_misbehaving *server = calloc(1, sizeof *server);
     if (server == NULL) {
         return NULL;
     }
@@ -155,25 +155,25 @@ struct misbehaving *misbehaving_start(void) {
     const union MHD_DaemonInfo *info =
         server->daemon != NULL ? MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT) : NULL;
     if (info == NULL) {
-        misbehaving_stop(server);
+        hfi_misbehaving_stop(server);
         return NULL;
     }
     server->port = info->port;
     return server;
 }
 
-unsigned misbehaving_port(const struct misbehaving *server) {
+unsigned hfi_misbehaving_port(const struct hfi_misbehaving *server) {
     return server->port;
 }
 
-void misbehaving_set_mood(struct misbehaving *server, enum misbehaving_mood mood) {
+void hfi_misbehaving_set_mood(struct hfi_misbehaving *server, enum hfi_misbehaving_mood mood) {
     atomic_store(&server->mood, mood);
     if (mood != MOOD_HUNG) {
         let_go(server);
     }
 }
 
-void misbehaving_look(struct misbehaving *server, struct misbehaving_counts *counts) {
+void hfi_misbehaving_look(struct hfi_misbehaving *server, struct hfi_misbehaving_counts *counts) {
     counts->seen = atomic_load(&server->seen);
     counts->ok = atomic_load(&server->ok);
     counts->failed = atomic_load(&server->failed);
@@ -183,7 +183,7 @@ void misbehaving_look(struct misbehaving *server, struct misbehaving_counts *cou
     counts->hooks = atomic_load(&server->hooks);
 }
 
-void misbehaving_stop(struct misbehaving *server) {
+void hfi_misbehaving_stop(struct hfi_misbehaving *server) {
     if (server == NULL) {
         return;
     }
