@@ -71,10 +71,11 @@ def run(program, folder, port, hanging, quick):
             wait(lambda: db.execute("SELECT count(*) FROM jobs WHERE state = 2").fetchone()[0] >= 7, 20)
             for _ in range(QUICK):
                 holdfast("enqueue", quick, "")
-            ended = "SELECT count(*) FROM jobs WHERE type = ? AND state = 3"
+            of_type = " FROM jobs j JOIN lanes l ON l.id = j.lane WHERE l.type = ?"
+            ended = "SELECT count(*)" + of_type + " AND j.state = 3"
             wait(lambda: db.execute(ended, (quick,)).fetchone()[0] == QUICK, 60)
-            waits = sorted(row[0] / 1e6 for row in db.execute("SELECT started_at_us - created_at_us FROM jobs WHERE type = ?", (quick,)))
-            still = db.execute("SELECT count(*) FROM jobs WHERE type = ? AND state IN (0, 2)", (hanging,)).fetchone()[0]
+            waits = sorted(row[0] / 1e6 for row in db.execute("SELECT j.started_at_us - j.created_at_us" + of_type, (quick,)))
+            still = db.execute("SELECT count(*)" + of_type + " AND j.state IN (0, 2)", (hanging,)).fetchone()[0]
     finally:
         runner.send_signal(signal.SIGTERM)
         try:
