@@ -29,6 +29,7 @@ const struct hfi_command *const hfi_commands[] = {
     &hfi_command_call,
     &hfi_command_doctor,
     &hfi_command_migrate,
+    &hfi_command_demo,
     &hfi_command_help,
     NULL,
 };

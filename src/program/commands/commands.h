@@ -31,6 +31,7 @@ extern const struct hfi_command hfi_command_retry_after;
 extern const struct hfi_command hfi_command_call;
 extern const struct hfi_command hfi_command_doctor;
 extern const struct hfi_command hfi_command_migrate;
+extern const struct hfi_command hfi_command_demo;
 extern const struct hfi_command hfi_command_help;
 
 #endif

@@ -62,7 +62,7 @@ static const char *missed(const struct hfi_demo_result *result) {
 }
 
 static void print_people(const struct hfi_demo_result *result, const struct pair *pairs, const char *svg) {
-    struct hfi_table *table = hfi_table_new("WHAT|>COUNT|MUST EQUAL|>COUNT|");
+    struct hfi_table *table = hfi_table_new("WHAT|>COUNT|MUST EQUAL|>COUNT|HOLDS");
     for (size_t i = 0; i < PAIRS; i++) {
         hfi_table_cell(table, "%s", pairs[i].what);
         hfi_table_cell(table, "%" PRIu64, pairs[i].left);
@@ -170,6 +170,7 @@ static int run(const struct hfi_options *options) {
 
 const struct hfi_command hfi_command_demo = {
     .name = "demo",
+    .arguments = "",
     .summary = "Play a whole outage against a misbehaving server on this machine",
     .about = "Jobs flow to a server on loopback that fails now and then, hangs, dies and comes back. The breaker opens, jobs are\n"
              "parked, probed and released along a ramp; jobs that cannot succeed die and alert. At the end every count is held\n"

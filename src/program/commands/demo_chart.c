@@ -115,7 +115,7 @@ static void draw_calls(FILE *file, const struct scale *scale, const struct hfi_d
                     CALLS_TOP + CALLS_HEIGHT - rate(&all_series[s], samples, i) / scale->calls * CALLS_HEIGHT);
         }
         fprintf(file, "\"/>\n");
-        double x = LEFT + 520.0 + 100.0 * (double)s;
+        double x = LEFT + 480.0 + 100.0 * (double)s;
         fprintf(file, "<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" fill=\"%s\"/>\n", x, CALLS_TOP - 15,
                 all_series[s].colour);
         draw_text(file, x + 14, CALLS_TOP - 6, "", all_series[s].name);
