@@ -2,7 +2,8 @@
 #include <stdio.h>
 
 static enum hf_result greet(struct hf_work *work, void *user) {
-    struct hf_request request = hf_request_to(user, "GET", "/hello");
+    (void)user;
+    struct hf_request request = hf_request_to("greeter", "GET", "/hello");
     return hf_work_forward(work, &request); /* one call; its outcome is the job's, as it is */
 }
 
@@ -20,7 +21,7 @@ int main(int argc, char **argv) {
     options.downstream_count = 1;
     options.until_idle = true;
     if (hf_store_open("sqlite:greet.db", NULL, &store, &error) || hf_runner_new(store, &options, &runner, &error) ||
-        hf_runner_register(runner, &type, greet, "greeter", &error) || hf_enqueue(store, &job, NULL, NULL, &error) ||
+        hf_runner_register(runner, &type, greet, NULL, &error) || hf_enqueue(store, &job, NULL, NULL, &error) ||
         hf_runner_run(runner, &error))
         fprintf(stderr, "greet: %s: %s (%s)\n", error.what, error.why, error.fix);
     hf_runner_free(runner);

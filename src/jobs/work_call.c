@@ -36,3 +36,17 @@ int hf_work_call(struct hf_work *work, const struct hf_request *given, struct hf
         atomic_store(&work->may_have_sent, true);
     return 0;
 }
+
+enum hf_result hf_work_forward(struct hf_work *work, const struct hf_request *request) {
+    struct hf_response *response = NULL;
+    struct hf_error error;
+    char why[sizeof error.what + sizeof error.why + 4];
+    hf_error_init(&error);
+    if (hf_work_call(work, request, &response, &error) != 0) {
+        hf_error_print(&error, why, sizeof why);
+        return hf_work_failed(work, "call.not_started", why);
+    }
+    enum hf_result result = hf_work_end_as(work, hf_response_outcome(response));
+    hf_response_free(response);
+    return result;
+}
