@@ -126,8 +126,30 @@ def queues_are_filtered(folder):
     assert (place.job(1)['state'], place.job(2)['state']) == ('pending', 'succeeded')
 
 
+def open_breaker_is_shown(folder):
+    """What the node knew of a breaker is in the store when it is gone."""
+    place = Place(folder)
+    place.write('store: sqlite:jobs.db\ndownstreams: {pay: {url: "http://127.0.0.1:9", retry: {base: 1ms}, '
+                'breaker: {min_calls: 1, break: 1h, max_break: 1h}}}\njobs: {charge: {kind: http, downstream: pay}}\n')
+    place.run('enqueue', 'charge')
+    node = place.start()
+    for line in node.stderr:
+        if b'"downstream.state"' in line:
+            break
+    shown = {'state': 'closed'}
+    while shown['state'] == 'closed':  # the row follows within a poll; the test's own limit bounds this
+        shown = json.loads(place.run('downstream', 'show', 'pay', '--json'))
+    node.send_signal(signal.SIGTERM)
+    end(node)
+    shown = json.loads(place.run('downstream', 'show', 'pay', '--json'))
+    assert shown['state'] == 'open' and shown['trips'] == 1 and shown['open_until'], shown
+    assert 'then probes test it' in shown['explanation'], shown
+    place.run('downstream', 'isolate', 'pay', '--reason', 'r')
+    assert 'isolated' in place.run('downstream', 'list')
+
+
 for case in (sigterm_gives_back, sigint_twice_hurries, two_nodes_share_a_file, killed_node_loses_nothing, errors_stop_the_start,
-             queues_are_filtered):
+             queues_are_filtered, open_breaker_is_shown):
     with tempfile.TemporaryDirectory() as temporary:
         case(temporary)
         print('ok', case.__name__)

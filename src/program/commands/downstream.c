@@ -76,11 +76,13 @@ static void explain(const struct known *known, char *text, size_t room) {
     hf_time_print(row->unhealthy_since_us, since);
     switch (state_of(row)) {
     case HF_BREAKER_ISOLATED:
-        snprintf(text, room, "isolated by hand until %s: nothing is called", row->forced_until_us > 0 ? hf_time_print(row->forced_until_us, until) : "it is closed");
+        snprintf(text, room, "isolated by hand until %s: nothing is called",
+                 row->forced_until_us > 0 ? hf_time_print(row->forced_until_us, until) : "it is closed");
         break;
     case HF_BREAKER_OPEN:
-        snprintf(text, room, "the breaker opened (trip %u%s%s): nothing is called until %s, then probes test it", row->trips,
-                 *since ? ", unhealthy since " : "", since, hfi_show_time(row->open_until_us, until));
+        snprintf(text, room, "the breaker opened (trip %u%s%s): nothing is called until %s, %s", row->trips,
+                 *since ? ", unhealthy since " : "", since, hfi_show_time(row->open_until_us, until),
+                 row->open_until_us > hf_time_now() ? "then probes test it" : "which is over: the next call is a probe");
         break;
     case HF_BREAKER_HALF_OPEN:
         snprintf(text, room, "the break is over: a few probes decide whether it closes");

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* `holdfast enqueue`: one job, its id printed after the commit; many with --ndjson (bulk.c). The main thread's. */
+#include <stdio.h>
 #include <string.h>
 
 #include "holdfast/units.h"
 #include "program/commands/bulk.h"
 #include "program/commands/commands.h"
 #include "program/commands/spec.h"
+#include "program/nearest.h"
 #include "program/output.h"
 #include "program/session.h"
 
@@ -41,6 +43,20 @@ static void print_id(int64_t id, bool existed) {
     hfi_print_json(object);
 }
 
+/* A mistyped type would end in quarantine: say so at once. Other nodes may know it, so it is no error. */
+static void warn_unknown(const struct hfi_config *config, const char *type) {
+    const struct hfi_job_setting *jobs = config->settings.jobs.items;
+    struct hfi_nearest nearest;
+    char clean[640];
+    if (config->settings.jobs.count == 0 || hfi_config_job(config, type) || hfi_manner()->quiet)
+        return;
+    hfi_nearest_init(&nearest, type);
+    for (size_t i = 0; i < config->settings.jobs.count; i++)
+        hfi_nearest_offer(&nearest, jobs[i].item.name);
+    fprintf(stderr, "holdfast: warning: the configuration has no job type `%s`%s%s%s\n", hfi_printable(clean, sizeof clean, type),
+            nearest.best ? " (did you mean `" : "", nearest.best ? nearest.best : "", nearest.best ? "`?)" : "");
+}
+
 static int enqueue_one(struct hfi_session *session, const struct hfi_options *options, struct hfi_spec *spec) {
     struct hf_error error;
     int64_t id = 0;
@@ -51,6 +67,7 @@ static int enqueue_one(struct hfi_session *session, const struct hfi_options *op
     if (code != 0)
         return code;
     hfi_spec_complete(spec, &session->config);
+    warn_unknown(&session->config, spec->spec.type);
     if (hf_enqueue(session->store, &spec->spec, &id, &existed, &error) != 0)
         return hfi_complain(&error);
     print_id(id, existed);

@@ -152,7 +152,8 @@ static struct hfi_node *read_pair(struct reading *reading, const yaml_event_t *e
         node->key = key;
         node->key_line = (int)event->start_mark.line + 1;
         node->key_column = (int)event->start_mark.column + 1;
-        attach(map, node);
+        if (!hfi_tree_child(map, key)) /* a second one is complained about and then left out */
+            attach(map, node);
     }
     return node;
 }

@@ -18,6 +18,7 @@ $ holdfast enqueue nop
 4
 $ holdfast enqueue unknown_type
 5
+! holdfast: warning: the configuration has no job type `unknown_type`
 $ holdfast run --until-idle 2> log
 4 executions: 2 succeeded, 0 to be retried, 2 dead, 0 given back, 0 kept back; 1 quarantined; 0 attempts
 # S0.23: exactly one Error line for each death.

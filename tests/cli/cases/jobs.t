@@ -30,6 +30,10 @@ $ holdfast enqueue nop --unique k --json
 $ printf 'from a file' > f; holdfast enqueue nop --file f --max-executions 1 --curve '1s, 2m' --idempotency-key my-key
 4
 
+$ holdfast enqueue chrage --in 1h
+5
+! holdfast: warning: the configuration has no job type `chrage` (did you mean `charge`?)
+
 # What the configuration says about a type is fixed with the job.
 $ holdfast job show 1
 job                1
