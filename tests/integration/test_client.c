@@ -112,7 +112,7 @@ static void test_failures(void **state) {
     (void)state;
     w->policy.retry_max = 0;
     SERVE({.answer = "HTTP/1.1 200 OK\r\nContent-", .then = PEER_CLOSE},
-          {.answer = "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", .then = PEER_CLOSE},
+          {.answer = "HTTP/1.1 404 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", .then = PEER_CLOSE},
           {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nx", .then = PEER_CLOSE}, {.then = PEER_CLOSE});
     expect("http.truncated_headers", HF_CLASS_TRANSIENT, HF_STAGE_RECEIVE, HF_SENT_MAYBE);
     expect("http.404", HF_CLASS_PERMANENT, HF_STAGE_RECEIVE, HF_SENT_YES);
@@ -340,6 +340,41 @@ static void test_borrowed(void **state) {
     loop->ops->close(loop);
 }
 
+/* The whole way with no memory somewhere: an error or an outcome of ours, never a crash, a hang or a false success. */
+static int whole_way(void *user) {
+    struct hf_downstream_options options = downstream();
+    struct hf_request request = hf_request_to("peer", "POST", "/");
+    struct hf_response *response = NULL;
+    struct hf_client *client = NULL;
+    struct hf_error error;
+    (void)user;
+    hf_error_init(&error);
+    request.body = "x";
+    request.body_length = 1;
+    int rc = hf_client_new(&options, 1, &client, &error);
+    if (rc)
+        return rc == HF_EIO ? HF_ENOMEM : rc; /* no memory for a lock looks like that */
+    rc = hf_call(client, &request, &response, &error);
+    if (rc == 0) {
+        const struct hf_outcome *outcome = hf_response_outcome(response);
+        const char *type = hf_outcome_get_error_type(outcome);
+        if (hf_outcome_get_kind(outcome) != HF_OUTCOME_SUCCESS)
+            rc = strncmp(type, "local.", 6) == 0 || strncmp(type, "timeout.", 8) == 0 ? HF_ENOMEM : HF_ESTATE;
+    }
+    hf_response_free(response);
+    hf_client_close(client);
+    return rc;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    SERVE({.answer = "HTTP/1.1 200 OK\r\nX-Test: yes\r\nContent-Length: 5\r\n\r\nhello"});
+    w->policy.retry_max = 0;
+    w->policy.connect_timeout_ms = 300;
+    w->policy.attempt_timeout_ms = 300;
+    assert_true(hf_test_alloc_sweep(whole_way, NULL) > 10);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
@@ -352,6 +387,7 @@ int main(void) {
         T(test_close),
         T(test_threads),
         T(test_errors),
+        T(test_no_memory),
         T(test_borrowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

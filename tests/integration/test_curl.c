@@ -366,6 +366,23 @@ static void test_many(void **state) {
     assert_true(peer_connections(w->peer) <= 200); /* the second round reuses */
 }
 
+/* A peer that takes the connection and never speaks TLS: nothing was sent, and the stage says where it hangs. */
+static void test_silent_tls(void **state) {
+    (void)state;
+    SERVE({.answer = PEER_OK});
+    struct result hung;
+    enum hf_stage stage;
+    struct hfi_phases phases;
+    snprintf(w->url, sizeof w->url, "https://127.0.0.1:%d/", peer_port(w->peer));
+    struct hfi_attempt *attempt = begin(&hung);
+    for (int i = 0; i < 10000 && w->t->ops->stage(w->t, attempt) != HF_STAGE_TLS; i++)
+        run_for(1);
+    assert_int_equal(w->t->ops->cancel(w->t, attempt, &stage, &phases), HF_SENT_NO);
+    assert_int_equal(stage, HF_STAGE_TLS);
+    assert_int_equal(phases.tls_us, -1);
+    assert_int_equal(peer_requests(w->peer), 0);
+}
+
 static void test_garbage(void **state) {
     (void)state;
     SERVE({.answer = "what?\r\n\r\n", .then = PEER_CLOSE}, {.then = PEER_CLOSE}, {.then = PEER_RESET});
@@ -417,6 +434,7 @@ int main(void) {
         T(test_cancel),
         T(test_many),
         T(test_garbage),
+        T(test_silent_tls),
         T(test_redirect_is_an_answer),
         T(test_other_protocols),
         T(test_environment_proxy),
