@@ -98,25 +98,17 @@ static void take_claim(struct hfi_runner *runner) {
 /* Which parked lanes to count along, once a second at most: a count reads the rows that a claim leaves alone. */
 static void choose_kept(struct hfi_runner *runner, struct hfi_op_lanes *op) {
     struct hf_mono now = hfi_runner_mono(runner);
-    size_t parked = 0;
-    op->kept = NULL;
-    op->kept_count = 0;
-    op->kept_due = 0;
     runner->kept_count = 0;
-    for (size_t i = 0; i < runner->lanes.count; i++) {
-        if (!runner->lanes.lanes[i]->parked)
-            continue;
-        parked++;
-        if (runner->kept_count < HFI_ADMIT_MAX)
+    for (size_t i = 0; i < runner->lanes.count && runner->kept_count < HFI_ADMIT_MAX; i++) {
+        if (hfi_park_keeps(runner->lanes.lanes[i]))
             runner->kept[runner->kept_count++] = runner->lanes.lanes[i]->id;
     }
-    if (parked > 0 && hfi_sub(now.us, runner->kept_at.us) < COUNT_EVERY_US && runner->kept_at.us != 0) {
-        runner->kept_count = 0;
-        return; /* the last count stands for now */
-    }
-    runner->kept_at = now;
-    op->kept = runner->kept;
-    op->kept_count = runner->kept_count;
+    bool stands = runner->kept_count > 0 && runner->kept_at.us != 0 && hfi_sub(now.us, runner->kept_at.us) < COUNT_EVERY_US;
+    op->kept = stands ? NULL : runner->kept; /* NULL: the last count stands for now */
+    op->kept_count = stands ? 0 : runner->kept_count;
+    op->kept_due = 0;
+    if (!stands)
+        runner->kept_at = runner->kept_count > 0 ? now : (struct hf_mono){0};
 }
 
 static void count_parked(struct hfi_runner *runner) {

@@ -192,8 +192,6 @@ static bool may_take(const struct hfi_lanes *lanes, struct hfi_lane *lane, int64
         return false;
     if (lane->site != NULL && lane->site->free == 0) {
         lane->site->blocked = true;
-        if (lane->grant == 0)
-            lane->parked = true;
         return false;
     }
     return has_slot(lanes, lane);
@@ -274,7 +272,6 @@ static void begin_round(struct hfi_lanes *lanes) {
     for (size_t i = 0; i < lanes->count; i++) {
         struct hfi_lane *lane = lanes->lanes[i];
         lane->grant = 0;
-        lane->parked = false;
         if (lane->site != NULL)
             lane->site->blocked = false;
     }

@@ -50,7 +50,6 @@ struct hfi_lane {
     struct hfi_lane_site *site;   /* NULL: no downstream */
     enum hfi_pool pool;
     bool due, paused;
-    bool parked;                  /* due, and kept back by its site in the last round */
     uint32_t quota;               /* asked for at once */
     uint32_t grant;               /* of the round */
     uint32_t empty;               /* claims in a row that found nothing */

@@ -22,6 +22,10 @@ bool hfi_park_parks(const struct hfi_lane *lane) {
     return lane->site != NULL && site_of(lane)->parks;
 }
 
+bool hfi_park_keeps(const struct hfi_lane *lane) {
+    return lane->site != NULL && site_of(lane)->keeps;
+}
+
 int64_t hfi_park_unhealthy_since(const struct hfi_lane *lane) {
     return lane->site == NULL ? 0 : site_of(lane)->unhealthy_since_us;
 }
@@ -50,13 +54,12 @@ static void look_at(struct hfi_runner *runner, struct hfi_site *site, struct hf_
     int64_t retry_after_ms = 0;
     uint32_t allowance = hfi_downstream_allowance(site->downstream, now, &retry_after_ms);
     uint32_t room = less(site->downstream->bulkhead.max, slots->used);
+    struct hfi_breaker_look look;
+    hfi_breaker_look(&site->downstream->breaker, now, &look);
     site->ready_at_us = 0;
-    if (!site->parks) {
-        struct hfi_breaker_look look;
-        hfi_breaker_look(&site->downstream->breaker, now, &look);
-        if (look.state != HF_BREAKER_RAMP)
-            allowance = room; /* an open breaker fails them at once, as asked for [S0.30] */
-    }
+    site->keeps = site->parks && (look.state != HF_BREAKER_CLOSED || look.gate_us > now.us);
+    if (!site->parks && look.state != HF_BREAKER_RAMP)
+        allowance = room; /* an open breaker fails them at once, as asked for [S0.30] */
     if (allowance > 0) {
         allowance = less(allowance, slots->waiting);
         slots->free = allowance < room ? allowance : room;

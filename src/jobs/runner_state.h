@@ -56,6 +56,7 @@ struct hfi_site {
     struct hfi_runner *runner;
     struct hf_downstream *downstream;
     bool parks;                    /* on_open: park */
+    bool keeps;                    /* its breaker or gate keeps jobs back, all but probes and what the ramp lets through */
     bool forced;                   /* isolated by the store's word */
     bool phase_pending;            /* the breaker changed; to be written */
     bool read_pending;
@@ -228,6 +229,7 @@ void hfi_park_reread(struct hfi_runner *runner); /* somebody wrote to the store'
 int64_t hfi_park_ready_at_us(const struct hfi_runner *runner); /* the earliest site that keeps due lanes back; INT64_MAX */
 struct hfi_site *hfi_park_site(struct hfi_runner *runner, const char *downstream);
 bool hfi_park_parks(const struct hfi_lane *lane);               /* is it kept back while its breaker is open? */
+bool hfi_park_keeps(const struct hfi_lane *lane); /* as of the last look: its due jobs count as parked */
 int64_t hfi_park_unhealthy_since(const struct hfi_lane *lane);  /* wall, µs; 0 = healthy */
 void hfi_park_end(struct hfi_runner *runner);
 

@@ -132,9 +132,11 @@ def can_connect(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def wait_until(ready, seconds, what):
+def wait_until(ready, seconds, what, runner=None):
     end = time.monotonic() + seconds
     while not ready():
+        if runner is not None and runner.poll() is not None:
+            raise SystemExit(f"outage: the runner ended with {runner.returncode} while it was waited for {what}")
         if time.monotonic() > end:
             raise SystemExit(f"outage: waited {seconds} s for {what}")
         time.sleep(0.05)
@@ -144,12 +146,12 @@ def play(bench, count, outage):
     """The story; returns what was in flight when the runner was killed."""
     bench.start_nginx()
     runner = bench.start_runner()
-    wait_until(lambda: len(bench.logged()) > count // 8, 120, "the first eighth")
+    wait_until(lambda: len(bench.logged()) > count // 8, 120, "the first eighth", runner)
     runner.send_signal(signal.SIGKILL)
     runner.wait()
     killed = bench.query("SELECT count(*) FROM jobs WHERE state = 2")[0][0]
     runner = bench.start_runner()
-    wait_until(lambda: len(bench.logged()) > count // 3, 120, "the first third")
+    wait_until(lambda: len(bench.logged()) > count // 3, 120, "the first third", runner)
     bench.stop_nginx()
     time.sleep(outage)
     bench.start_nginx()

@@ -145,6 +145,10 @@ static int run(const struct hfi_options *options) {
     struct hf_error error;
     hf_error_init(&error);
     snprintf(folder, sizeof folder, "%s/holdfast-demo-XXXXXX", place != NULL && place[0] != '\0' ? place : "/tmp");
+    FILE *probe = fopen(svg, "a"); /* better now than after the story */
+    if (probe == NULL || fclose(probe) != 0) {
+        return hfi_usage(svg, "name another file with --svg", "the timeline cannot be written: %s", strerror(errno));
+    }
     if (mkdtemp(folder) == NULL) {
         return hfi_usage(folder, "set TMPDIR to a folder that can be written", "%s", strerror(errno));
     }
@@ -158,7 +162,7 @@ static int run(const struct hfi_options *options) {
     }
     int exit_code = code != 0 ? hfi_complain(&error) : 0;
     if (code == 0 && hfi_demo_chart_write(svg, result->samples, result->sample_count) != 0) {
-        exit_code = hfi_usage(svg, "name another file with --svg", "the timeline cannot be written: %s", strerror(errno));
+        exit_code = hfi_usage(svg, "free some space", "the timeline could not be written: %s", strerror(errno));
     }
     if (code == 0 && exit_code == 0) {
         exit_code = judge(result, svg);
