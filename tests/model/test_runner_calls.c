@@ -129,7 +129,10 @@ static void an_outage_parks_jobs_and_the_ramp_lets_them_go(void **state) {
         spec.max_executions = 50;
         ids[i] = stage_put(&world.stage, &spec);
     }
-    stage_advance(&world.stage, 300 * SECOND);
+    for (int i = 0; i < 120; i++) { /* kept back all the time, also while probes are out */
+        stage_advance(&world.stage, 5 * SECOND / 2);
+        assert_in_range(stage_counts(&world.stage, 0).parked, i < 4 ? 0 : 200, 400);
+    }
     struct hf_runner_counts counts = stage_counts(&world.stage, 0);
     uint64_t tries = hfi_scripted_started(world.stage.scripted);
     assert_int_equal(counts.attempts, tries);
