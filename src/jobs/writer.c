@@ -16,14 +16,11 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "jobs/op_line.h"
 
 #define BATCH_ROWS 4096 /* 3.5: no transaction of more than 5,000 rows */
 #define PAUSE_FIRST_MS 5
 #define PAUSE_LONGEST_MS 500
-
-struct line {
-    struct hfi_op *first, *last;
-};
 
 struct hfi_writer {
     struct hfi_store *store;
@@ -32,7 +29,7 @@ struct hfi_writer {
     pthread_t thread;
     pthread_mutex_t lock; /* of lines, ears, closing and counts */
     pthread_cond_t work;
-    struct line urgent, waiting;
+    struct hfi_op_line urgent, waiting;
     struct hfi_writer_ear *ears;
     bool closing;
     struct hfi_writer_counts counts;
@@ -44,50 +41,6 @@ struct hfi_writer {
     int64_t pause_ms;          /* before the next try; 0 = not busy */
 };
 
-static void append(struct line *line, struct hfi_op *op) {
-    op->next = NULL;
-    if (line->last)
-        line->last->next = op;
-    else
-        line->first = op;
-    line->last = op;
-}
-
-static void prepend(struct line *line, struct hfi_op *op) {
-    op->next = line->first;
-    line->first = op;
-    if (!line->last)
-        line->last = op;
-}
-
-static struct hfi_op *take(struct line *line) {
-    struct hfi_op *op = line->first;
-    line->first = op->next;
-    if (!line->first)
-        line->last = NULL;
-    return op;
-}
-
-/* Rows an operation may touch, about. */
-static uint64_t weigh(const struct hfi_op *op) {
-    switch (op->kind) {
-    case HFI_OP_PUT:
-        return ((const struct hfi_op_put *)(const void *)op)->count;
-    case HFI_OP_CLAIM:
-        return ((const struct hfi_op_claim *)(const void *)op)->max;
-    case HFI_OP_SWEEP:
-        return ((const struct hfi_op_sweep *)(const void *)op)->limit;
-    case HFI_OP_EXPIRE:
-        return ((const struct hfi_op_expire *)(const void *)op)->limit;
-    case HFI_OP_QUARANTINE:
-        return ((const struct hfi_op_quarantine *)(const void *)op)->limit;
-    case HFI_OP_PRUNE:
-        return ((const struct hfi_op_prune *)(const void *)op)->limit;
-    default:
-        return 1;
-    }
-}
-
 static bool waits(const struct hfi_writer *writer) {
     return writer->urgent.first || writer->waiting.first;
 }
@@ -97,11 +50,11 @@ static void gather(struct hfi_writer *writer) {
     uint64_t rows = 0;
     writer->count = 0;
     while (writer->count < HFI_WRITER_BATCH_OPS && waits(writer)) {
-        struct line *line = writer->urgent.first ? &writer->urgent : &writer->waiting;
-        rows += weigh(line->first);
+        struct hfi_op_line *line = writer->urgent.first ? &writer->urgent : &writer->waiting;
+        rows += hfi_op_weight(line->first);
         if (writer->count > 0 && rows > BATCH_ROWS)
             break;
-        writer->batch[writer->count++] = take(line);
+        writer->batch[writer->count++] = hfi_op_take(line);
     }
 }
 
@@ -109,7 +62,7 @@ static void gather(struct hfi_writer *writer) {
 static void put_back(struct hfi_writer *writer) {
     while (writer->count > 0) {
         struct hfi_op *op = writer->batch[--writer->count];
-        prepend(op->urgent ? &writer->urgent : &writer->waiting, op);
+        hfi_op_prepend(op->urgent ? &writer->urgent : &writer->waiting, op);
     }
 }
 
@@ -398,7 +351,7 @@ void hfi_writer_submit_all(struct hfi_writer *writer, struct hfi_op *first) {
     pthread_mutex_lock(&writer->lock);
     for (struct hfi_op *op = first; op; op = next) {
         next = op->next;
-        append(op->urgent ? &writer->urgent : &writer->waiting, op);
+        hfi_op_append(op->urgent ? &writer->urgent : &writer->waiting, op);
     }
     pthread_cond_signal(&writer->work);
     pthread_mutex_unlock(&writer->lock);

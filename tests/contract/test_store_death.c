@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Contract of the store: a death and all it means in one transaction, redrive, requeue, settling, alerts. */
+/* Contract of the store: a death and all it means in one transaction. */
 #include "store_world.h"
 
-#include <stdio.h>
-
 static size_t take_alerts(const char *const *sinks, size_t count, uint32_t limit, struct hfi_op_alerts *op) {
-    *op = (struct hfi_op_alerts){.op = {.kind = HFI_OP_ALERTS}, .sinks = sinks, .sink_count = count,
-                                 .node = world.node, .lease_ms = 60000, .now = world.now, .limit = limit};
+    *op = (struct hfi_op_alerts){.op = {.kind = HFI_OP_ALERTS},
+                                 .sinks = sinks,
+                                 .sink_count = count,
+                                 .node = world.node,
+                                 .lease_ms = 60000,
+                                 .now = world.now,
+                                 .limit = limit};
     assert_int_equal(world_do(&op->op), 0);
     return op->count;
 }
@@ -157,7 +160,8 @@ static void a_quarantined_job_never_ran(void **state) { /* S1.14, S1.15, S0.16, 
     assert_int_equal(dead->executions, 0);
     assert_string_equal(dead->error_type, "payload.undecodable");
     assert_int_equal(world_counts().alerts_unsent, 2);
-    struct hfi_op_requeue op = {.op = {.kind = HFI_OP_REQUEUE}, .id = id, .actor = "ann", .reason = "", .now = world.now};
+    struct hfi_op_requeue op = {
+        .op = {.kind = HFI_OP_REQUEUE}, .id = id, .actor = "ann", .reason = "", .now = world.now};
     assert_int_equal(world_do(&op.op), 0);
     assert_int_equal(world_claim(world_lane("default", "a"), 1, false, &job), 1);
     assert_int_equal(APPLY(&job, QUARANTINED, .error_type = "payload.undecodable", .message = "not JSON"), 0);
@@ -165,250 +169,7 @@ static void a_quarantined_job_never_ran(void **state) { /* S1.14, S1.15, S0.16, 
     assert_int_equal(world_dead(2)->death_no, 2);
 }
 
-static void redrive_makes_a_new_job_of_the_snapshot(void **state) { /* S0.22 */
-    (void)state;
-    int64_t id, dead_id = world_die("a", &id);
-    struct hf_dead_action action = world_action("ann");
-    struct hfi_op_redrive op = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = dead_id, .action = &action,
-                                .now = {T0 + HOUR}};
-    assert_int_equal(world_do(&op.op), 0);
-    assert_true(op.new_job > id);
-    const struct hf_job_view *made = world_job(op.new_job), *old = world_job(id);
-    assert_int_equal(made->state, HF_JOB_PENDING);
-    assert_string_equal(made->type, "a");
-    assert_string_equal(made->downstream, "shop");
-    assert_int_equal(made->root_id, id);
-    assert_int_equal(made->parent_id, id);
-    assert_int_equal(made->executions, 0);
-    assert_int_equal(made->run_at_us, T0 + HOUR);
-    assert_string_equal(made->idempotency_key, old->idempotency_key); /* stable over redrive [3.3] */
-    assert_int_equal(old->state, HF_JOB_DEAD); /* the original never changes */
-    const struct hf_dead_view *dead = world_dead(dead_id);
-    assert_int_equal(dead->status, HF_DEAD_REDRIVEN);
-    assert_string_equal(dead->settled_by, "ann");
-    assert_string_equal(dead->settled_reason, "it is mended");
-    assert_int_equal(dead->settled_at_us, T0 + HOUR);
-    assert_int_equal(dead->new_job_id, op.new_job);
-    assert_string_equal(dead->new_job_outcome, "");
-    int64_t made_id = op.new_job;
-    op.new_job = 0;
-    assert_int_equal(world_do(&op.op), HF_ESTATE); /* twice is refused, naming the first */
-    assert_int_equal(op.new_job, made_id);
-    assert_int_equal(op.status, HF_DEAD_REDRIVEN);
-    assert_int_equal(world_counts().pending, 1);
-    world.now.us = T0 + HOUR;
-    struct hfi_job *job = world_start_type("a");
-    assert_int_equal(job->id, made_id);
-    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
-    assert_string_equal(world_dead(dead_id)->new_job_outcome, "succeeded"); /* it learns how that ended */
-}
-
-static void a_redriven_job_outlives_the_purge_byte_by_byte(void **state) { /* S0.20, C3 */
-    (void)state;
-    unsigned char all[256];
-    for (size_t i = 0; i < sizeof all; i++)
-        all[i] = (unsigned char)i;
-    struct hf_job_spec spec = world_spec("bytes", "q");
-    spec.payload = all;
-    spec.payload_length = sizeof all;
-    spec.priority = 4;
-    spec.tags = "t";
-    spec.trace_context = "00-trace";
-    spec.correlation_id = "corr";
-    spec.limit_name = "tenant";
-    spec.limit_key = "x";
-    spec.idempotency_key = "mine";
-    int64_t id = world_put(&spec);
-    struct hfi_job *job = world_start(world_lane("q", "bytes"));
-    assert_int_equal(world_fail(&job, true), 0);
-    world.now.us += 31 * DAY;
-    struct hfi_op_prune prune = {.op = {.kind = HFI_OP_PRUNE}, .dead_before = world.now.us - 30 * DAY,
-                                 .dead_letters_before = world.now.us, .limit = 100};
-    assert_int_equal(world_do(&prune.op), 0);
-    assert_int_equal(prune.pruned, 1); /* the job; an open dead letter never goes */
-    assert_null(world_job(id));
-    struct hf_dead_action action = world_action("ann");
-    struct hfi_op_redrive op = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = 1, .action = &action, .now = world.now};
-    assert_int_equal(world_do(&op.op), 0);
-    job = world_start(world_lane("q", "bytes"));
-    assert_int_equal(job->id, op.new_job);
-    assert_int_equal(job->payload_length, sizeof all);
-    assert_memory_equal(job->payload, all, sizeof all);
-    assert_int_equal(job->priority, 4);
-    assert_int_equal(job->root_id, id);
-    assert_string_equal(job->tags, "t");
-    assert_string_equal(job->trace_context, "00-trace");
-    assert_string_equal(job->correlation_id, "corr");
-    assert_string_equal(job->limit_key, "tenant:x");
-    assert_string_equal(job->idempotency_key, "mine");
-}
-
-static void a_corrected_payload_needs_a_new_key(void **state) { /* S4.14 */
-    (void)state;
-    int64_t dead_id = world_die("a", NULL);
-    struct hf_dead_action action = world_action("ann");
-    struct hfi_op_redrive op = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = dead_id, .action = &action,
-                                .now = world.now};
-    action.payload = "fixed";
-    action.payload_length = 5;
-    assert_int_equal(world_do(&op.op), HF_EINVAL);
-    assert_int_equal(world_dead(dead_id)->status, HF_DEAD_DEAD);
-    assert_int_equal(world_counts().pending, 0);
-    action.new_key = true;
-    action.payload_length = HF_PAYLOAD_MAX_DEFAULT + 1;
-    assert_int_equal(world_do(&op.op), HF_ETOOBIG);
-    action.payload_length = 5;
-    assert_int_equal(world_do(&op.op), 0);
-    assert_memory_equal(world_job(op.new_job)->payload, "fixed", 5);
-    assert_string_not_equal(world_job(op.new_job)->idempotency_key, world_job(1)->idempotency_key);
-    assert_int_equal(world_dead(dead_id)->payload_length, 0); /* the original stays */
-}
-
-static void redrive_into_a_taken_unique_key_is_refused(void **state) {
-    (void)state;
-    struct hf_job_spec spec = world_spec("a", NULL);
-    spec.unique_key = "k";
-    world_put(&spec);
-    struct hfi_job *job = world_start_type("a");
-    assert_int_equal(world_fail(&job, true), 0);
-    int64_t holder = world_put(&spec);
-    struct hf_dead_action action = world_action("ann");
-    struct hfi_op_redrive op = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = 1, .action = &action, .now = world.now};
-    assert_int_equal(world_do(&op.op), HF_EEXIST);
-    assert_int_equal(op.new_job, holder);
-    assert_int_equal(world_dead(1)->status, HF_DEAD_DEAD);
-    struct hfi_op_requeue requeue = {.op = {.kind = HFI_OP_REQUEUE}, .id = 1, .actor = "ann", .reason = "",
-                                     .now = world.now};
-    assert_int_equal(world_do(&requeue.op), HF_EEXIST);
-    assert_int_equal(requeue.other_job, holder);
-    assert_int_equal(world_job(1)->state, HF_JOB_DEAD);
-    assert_int_equal(world_dead(1)->status, HF_DEAD_DEAD);
-}
-
-static void unknown_dead_letters_and_jobs_are_enoent(void **state) {
-    (void)state;
-    struct hf_dead_action action = world_action("ann");
-    struct hfi_op_redrive redrive = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = 77, .action = &action,
-                                     .now = world.now};
-    struct hfi_op_settle settle = {.op = {.kind = HFI_OP_SETTLE}, .dead_id = 77, .status = HF_DEAD_RESOLVED,
-                                   .action = &action, .now = world.now};
-    struct hfi_op_requeue requeue = {.op = {.kind = HFI_OP_REQUEUE}, .id = 77, .actor = "a", .reason = "",
-                                     .now = world.now};
-    assert_int_equal(world_do(&redrive.op), HF_ENOENT);
-    assert_int_equal(world_do(&settle.op), HF_ENOENT);
-    assert_int_equal(world_do(&requeue.op), HF_ENOENT);
-    assert_null(world_dead(77));
-    assert_null(world_job(77));
-    assert_null(world_job(-1));
-}
-
-static void requeue_runs_the_same_job_from_the_top(void **state) { /* S1.19, C1, S0.32b */
-    (void)state;
-    int64_t id, dead_id = world_die("a", &id);
-    int64_t epoch = world_job(id)->epoch;
-    world.now.us += HOUR;
-    struct hfi_op_requeue op = {.op = {.kind = HFI_OP_REQUEUE}, .id = id, .actor = "ann", .reason = "mended",
-                                .now = world.now};
-    assert_int_equal(world_do(&op.op), 0);
-    const struct hf_job_view *view = world_job(id);
-    assert_int_equal(view->state, HF_JOB_PENDING);
-    assert_int_equal(view->executions, 0);
-    assert_int_equal(view->failures, 0);
-    assert_int_equal(view->deaths, 1);
-    assert_true(view->epoch > epoch);
-    assert_int_equal(view->run_at_us, world.now.us);
-    assert_int_equal(world_history(id), 2); /* kept, and who asked for it */
-    assert_non_null(strstr(world_past(id, 1)->error_message, "ann"));
-    assert_int_equal(world_dead(dead_id)->status, HF_DEAD_REDRIVEN);
-    assert_int_equal(world_dead(dead_id)->new_job_id, id);
-    assert_string_equal(world_dead(dead_id)->settled_by, "ann");
-    struct hfi_job *job = world_start_type("a");
-    assert_int_equal(world_fail(&job, true), 0); /* the second death is one of its own */
-    assert_int_equal(world_dead_count(-1), 2);
-    assert_int_equal(world_dead(dead_id + 1)->death_no, 2);
-    assert_int_equal(world_dead(dead_id + 1)->status, HF_DEAD_DEAD);
-    assert_string_equal(world_dead(dead_id)->new_job_outcome, "dead");
-    assert_int_equal(world_counts().alerts_unsent, 4);
-}
-
-static void requeue_keeps_or_changes_the_key(void **state) {
-    (void)state;
-    char before[HFI_KEY_MAX + 1];
-    int64_t id;
-    world_die("a", &id);
-    snprintf(before, sizeof before, "%s", world_job(id)->idempotency_key);
-    struct hfi_op_requeue op = {.op = {.kind = HFI_OP_REQUEUE}, .id = id, .actor = "ann", .reason = "", .now = world.now};
-    assert_int_equal(world_do(&op.op), 0);
-    assert_string_equal(world_job(id)->idempotency_key, before);
-    struct hfi_job *job = world_start_type("a");
-    assert_int_equal(world_fail(&job, true), 0);
-    op.new_key = true;
-    assert_int_equal(world_do(&op.op), 0);
-    assert_string_not_equal(world_job(id)->idempotency_key, before);
-    job = world_start_type("a");
-    assert_string_equal(job->idempotency_key, world_job(id)->idempotency_key);
-}
-
-static void requeue_in_any_other_state_changes_nothing(void **state) { /* S1.20 */
-    (void)state;
-    int64_t id = world_put_type("a");
-    struct hfi_op_requeue op = {.op = {.kind = HFI_OP_REQUEUE}, .id = id, .actor = "ann", .reason = "", .now = world.now};
-    assert_int_equal(world_do(&op.op), HF_ESTATE);
-    assert_int_equal(op.was, HF_JOB_PENDING);
-    struct hfi_job *job = world_start_type("a");
-    assert_int_equal(world_do(&op.op), HF_ESTATE);
-    assert_int_equal(op.was, HF_JOB_RUNNING);
-    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
-    assert_int_equal(world_do(&op.op), HF_ESTATE);
-    assert_int_equal(op.was, HF_JOB_SUCCEEDED);
-    assert_int_equal(world_job(id)->state, HF_JOB_SUCCEEDED);
-    assert_int_equal(world_history(id), 1);
-}
-
-static void a_redriven_death_cannot_be_requeued_too(void **state) {
-    (void)state;
-    int64_t id, dead_id = world_die("a", &id);
-    struct hf_dead_action action = world_action("ann");
-    struct hfi_op_redrive redrive = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = dead_id, .action = &action,
-                                     .now = world.now};
-    assert_int_equal(world_do(&redrive.op), 0);
-    struct hfi_op_requeue op = {.op = {.kind = HFI_OP_REQUEUE}, .id = id, .actor = "bob", .reason = "", .now = world.now};
-    assert_int_equal(world_do(&op.op), HF_ESTATE);
-    assert_int_equal(op.status, HF_DEAD_REDRIVEN);
-    assert_int_equal(op.other_job, redrive.new_job);
-    assert_int_equal(world_job(id)->state, HF_JOB_DEAD);
-    assert_string_equal(world_dead(dead_id)->settled_by, "ann");
-}
-
-static void a_dead_letter_is_settled_once(void **state) { /* S0.14, S0.17 */
-    (void)state;
-    int64_t resolved = world_die("a", NULL), discarded = world_die("a", NULL);
-    struct hf_dead_action action = world_action("ann");
-    struct hfi_op_settle op = {.op = {.kind = HFI_OP_SETTLE}, .dead_id = resolved, .status = HF_DEAD_RESOLVED,
-                               .action = &action, .now = world.now};
-    assert_int_equal(world_do(&op.op), 0);
-    assert_int_equal(world_dead(resolved)->status, HF_DEAD_RESOLVED);
-    assert_int_equal(world_dead(resolved)->new_job_id, 0);
-    op.status = HF_DEAD_DISCARDED;
-    assert_int_equal(world_do(&op.op), HF_ESTATE);
-    assert_int_equal(op.was, HF_DEAD_RESOLVED);
-    op.dead_id = discarded;
-    assert_int_equal(world_do(&op.op), 0);
-    struct hfi_op_redrive redrive = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = resolved, .action = &action,
-                                     .now = world.now};
-    assert_int_equal(world_do(&redrive.op), HF_ESTATE);
-    assert_int_equal(redrive.status, HF_DEAD_RESOLVED);
-    assert_int_equal(redrive.new_job, 0);
-    assert_int_equal(world_counts().dead_letters_open, 0);
-    assert_int_equal(world_counts().dead, 2); /* the jobs stay as they are */
-}
-
 WORLD_MAIN(WORLD_TEST(a_death_leaves_all_its_evidence_at_once),
            WORLD_TEST(failures_before_the_last_leave_no_dead_letter_and_no_alert),
            WORLD_TEST(hostile_error_texts_are_cleaned_and_cut), WORLD_TEST(the_full_text_can_be_kept_out),
-           WORLD_TEST(a_quarantined_job_never_ran), WORLD_TEST(redrive_makes_a_new_job_of_the_snapshot),
-           WORLD_TEST(a_redriven_job_outlives_the_purge_byte_by_byte),
-           WORLD_TEST(a_corrected_payload_needs_a_new_key), WORLD_TEST(redrive_into_a_taken_unique_key_is_refused),
-           WORLD_TEST(unknown_dead_letters_and_jobs_are_enoent), WORLD_TEST(requeue_runs_the_same_job_from_the_top),
-           WORLD_TEST(requeue_keeps_or_changes_the_key), WORLD_TEST(requeue_in_any_other_state_changes_nothing),
-           WORLD_TEST(a_redriven_death_cannot_be_requeued_too), WORLD_TEST(a_dead_letter_is_settled_once))
+           WORLD_TEST(a_quarantined_job_never_ran))
