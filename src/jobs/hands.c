@@ -147,3 +147,20 @@ void hfi_alert_fill(struct hfi_alert *alert, const struct hfi_change *change, st
     hfi_text_copy(alert->error_type, sizeof alert->error_type, change->death.error_type);
     hfi_text_copy(alert->correlation_id, sizeof alert->correlation_id, change->job.correlation_id);
 }
+
+void hfi_downstream_merge(struct hfi_downstream_state *row, const struct hfi_downstream_state *wish, unsigned set) {
+    if (set & HFI_DOWNSTREAM_FORCED) {
+        row->forced = wish->forced;
+        row->forced_until_us = wish->forced_until_us;
+    }
+    if (set & HFI_DOWNSTREAM_PHASE) {
+        row->phase = wish->phase;
+        row->open_until_us = wish->open_until_us;
+        row->gate_until_us = wish->gate_until_us;
+        row->unhealthy_since_us = wish->unhealthy_since_us;
+        row->trips = wish->trips;
+    }
+    if (set & HFI_DOWNSTREAM_FORCED || row->forced == 0) /* why a person forced it stands over why the breaker opened */
+        hfi_text_copy(row->reason, sizeof row->reason, wish->reason);
+    row->version++;
+}

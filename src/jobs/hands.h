@@ -22,6 +22,9 @@ void hfi_hand_quarantine(struct hfi_hand *hand, const struct hfi_op_quarantine *
 void hfi_hand_cancel(struct hfi_hand *hand, const struct hfi_op_cancel *op);
 void hfi_hand_requeue(struct hfi_hand *hand, const struct hfi_op_requeue *op);
 
+/* What a write of one downstream makes of its row: control, phase, the reason of whichever is in force; version + 1. */
+void hfi_downstream_merge(struct hfi_downstream_state *row, const struct hfi_downstream_state *wish, unsigned set);
+
 /* Jitter without a generator: no two ownerships of a job share it, and a repeated transaction gives the same again. */
 uint64_t hfi_hand_random(const struct hfi_job *job);
 /* The book's rules for the job of this hand: lapse and quarantine need them, requeue, expire and cancel none. */

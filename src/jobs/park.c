@@ -212,7 +212,8 @@ static void write_phase(struct hfi_site *site) {
 }
 
 static void next_step(struct hfi_site *site) {
-    if (site->busy || site->runner->life != HFI_LIFE_RUNNING)
+    enum hfi_life life = site->runner->life;
+    if (site->busy || life < HFI_LIFE_RUNNING || life > HFI_LIFE_HURRYING) /* a drain still tells what it saw */
         return;
     if (site->read_pending || !site->loaded) {
         site->read_pending = false;

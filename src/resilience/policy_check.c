@@ -140,7 +140,8 @@ static void check_fit(const struct hf_policy_options *o, struct hfi_findings *f)
     int64_t need_ms = hfi_add(begin_ms, o->attempt_timeout_ms);
     hfi_find(
         f, !o->allow_truncated, "ladder.truncated", "total_timeout",
-        "raise total_timeout, lower attempt_timeout or retry.max, or say allow_truncated: true",
+        o->allow_truncated ? "raise total_timeout, or lower attempt_timeout or retry.max, if every try is to have its time"
+                           : "raise total_timeout, lower attempt_timeout or retry.max, or say allow_truncated: true",
         "%u attempts of %s and their longest waits need %s, the total is %s: try %u of %u would begin at %s and %s",
         o->retry_max + 1, TEXT(o->attempt_timeout_ms), TEXT(need_ms), TEXT(o->total_timeout_ms), cut, o->retry_max + 1,
         TEXT(cut_at_ms), cut_at_ms >= o->total_timeout_ms ? "never run" : "never run its whole time");

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "jobs/hands.h"
 #include "base/alloc.h"
 #include "base/text.h"
 #include "sim/memory_state.h"
@@ -168,22 +169,6 @@ static struct hfi_memory_downstream *add_downstream(struct hfi_memory *store, co
     return row;
 }
 
-static void write_state(struct hfi_downstream_state *to, const struct hfi_downstream_state *from, unsigned set) {
-    if (set & HFI_DOWNSTREAM_FORCED) {
-        to->forced = from->forced;
-        to->forced_until_us = from->forced_until_us;
-        hfi_text_copy(to->reason, sizeof to->reason, from->reason);
-    }
-    if (set & HFI_DOWNSTREAM_PHASE) {
-        to->phase = from->phase;
-        to->open_until_us = from->open_until_us;
-        to->gate_until_us = from->gate_until_us;
-        to->unhealthy_since_us = from->unhealthy_since_us;
-        to->trips = from->trips;
-    }
-    to->version++;
-}
-
 int hfi_memory_downstream(struct hfi_memory *store, struct hfi_op_downstream *op) {
     struct hfi_memory_downstream *row = downstream_of(store, op->key);
     int64_t version = row ? row->state.version : 0;
@@ -192,7 +177,7 @@ int hfi_memory_downstream(struct hfi_memory *store, struct hfi_op_downstream *op
     if (code == 0 && writes) {
         if (!row && !(row = add_downstream(store, op->key)))
             return HF_ENOMEM;
-        write_state(&row->state, &op->state, op->set);
+        hfi_downstream_merge(&row->state, &op->state, op->set);
         store->unhealthy_version++;
     }
     if (row)

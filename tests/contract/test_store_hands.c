@@ -332,8 +332,10 @@ static void a_downstream_is_written_by_compare_and_set(void **state) { /* 3.14 *
     op.state.open_until_us = T0 + 5 * SECOND;
     op.state.unhealthy_since_us = T0;
     op.state.trips = 1;
+    snprintf(op.state.reason, sizeof op.state.reason, "%s", "ratio");
     assert_int_equal(world_do(&op.op), 0);
     assert_int_equal(op.state.version, 1);
+    assert_string_equal(op.state.reason, "ratio"); /* why it opened is kept with it */
     lane_paused(&after);
     assert_true(after != before);
     op.state.version = 0; /* another node read it before */
@@ -358,6 +360,10 @@ static void a_downstream_is_written_by_compare_and_set(void **state) { /* 3.14 *
     assert_string_equal(op.state.reason, "maintenance");
     assert_int_equal(op.state.phase, 1);
     assert_int_equal(op.state.trips, 1);
+    op.set = HFI_DOWNSTREAM_PHASE;
+    snprintf(op.state.reason, sizeof op.state.reason, "%s", "probe_failed");
+    assert_int_equal(world_do(&op.op), 0);
+    assert_string_equal(op.state.reason, "maintenance"); /* why a person forced it stands over that */
 }
 
 WORLD_MAIN(WORLD_TEST(a_sweep_pages_by_key_until_nothing_is_left),

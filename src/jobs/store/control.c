@@ -4,6 +4,7 @@
  * their version. Each change bumps the number that nodes watch. Writer thread.
  */
 #include "base/text.h"
+#include "jobs/hands.h"
 #include "jobs/store/internal.h"
 
 int hfi_sqlite_op_pause(struct hfi_sqlite *store, struct hfi_op_pause *op) {
@@ -79,19 +80,7 @@ int hfi_sqlite_op_downstream(struct hfi_sqlite *store, struct hfi_op_downstream 
         return store->fault;
     bool current = wish->version == -1 || wish->version == state.version;
     if (writes && current) {
-        if (op->set & HFI_DOWNSTREAM_FORCED) {
-            state.forced = wish->forced;
-            state.forced_until_us = wish->forced_until_us;
-            hfi_text_copy(state.reason, sizeof state.reason, wish->reason);
-        }
-        if (op->set & HFI_DOWNSTREAM_PHASE) {
-            state.phase = wish->phase;
-            state.open_until_us = wish->open_until_us;
-            state.gate_until_us = wish->gate_until_us;
-            state.unhealthy_since_us = wish->unhealthy_since_us;
-            state.trips = wish->trips;
-        }
-        state.version++;
+        hfi_downstream_merge(&state, wish, op->set);
         if (write_state(store, op->key, &state) != 0)
             return store->fault;
     }
