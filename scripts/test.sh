@@ -25,6 +25,7 @@ run() {
         awk '{ sum += $1 } END { print sum + 0 }')
     [ -n "$ok" ] || ok=0
     [ "$code" = 0 ] || [ "$bad" -gt 0 ] || bad=1
+    [ "$((ok + bad))" -gt 0 ] || { say "no test ran in $folder"; bad=1; }
     passed=$((passed + ok))
     failed=$((failed + bad))
 }

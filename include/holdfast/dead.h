@@ -45,7 +45,6 @@ struct hf_dead_action {
     const void *payload;      /* redrive only: a corrected one; needs new_key. NULL = the snapshot */
     size_t payload_length;
     bool new_key;             /* redrive only: a new idempotency key */
-    bool force;
 };
 static inline void hf_dead_action_init(struct hf_dead_action *action) {
     memset(action, 0, sizeof *action);

@@ -104,7 +104,6 @@ struct hf_runner_options {
     int64_t heartbeat_ms;        /* 15 s */
     int64_t poll_ms;             /* 250 ms */
     int64_t execution_timeout_ms; /* 2 m; 0 = none */
-    int64_t abandon_after_ms;    /* 5 m */
     uint32_t max_give_backs;     /* 20 */
     uint32_t max_crashes;        /* 3 */
     int64_t unknown_type_grace_ms; /* 10 m; 0 while this is the only live node */
@@ -154,8 +153,7 @@ enum hf_result {
     HF_RESULT_FAILED = 0x4802,
     HF_RESULT_PERMANENT = 0x4803,
     HF_RESULT_SNOOZE = 0x4804,
-    HF_RESULT_CANCEL = 0x4805,
-    HF_RESULT_LATER = 0x4806 /* asynchronous: hf_work_end will be called */
+    HF_RESULT_CANCEL = 0x4805
 };
 
 /*

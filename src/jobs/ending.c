@@ -84,7 +84,6 @@ static void by_result(struct hfi_execution *execution, struct hfi_event *event) 
     case HF_RESULT_PERMANENT:
         by_outcome(execution, event);
         return;
-    case HF_RESULT_LATER:
     default:
         unknown_result(&ending->outcome);
         by_outcome(execution, event);

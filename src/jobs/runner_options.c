@@ -24,7 +24,6 @@ void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t si
         .heartbeat_ms = 15 * SECOND,
         .poll_ms = 250, /* [S1.23] */
         .execution_timeout_ms = 120 * SECOND,
-        .abandon_after_ms = 300 * SECOND,
         .max_give_backs = 20,
         .max_crashes = 3,
         .unknown_type_grace_ms = 600 * SECOND,

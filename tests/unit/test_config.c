@@ -59,7 +59,6 @@ static void defaults_of_node_and_store_are_the_librarys(void **state) {
     assert_int_equal(made->heartbeat_ms, runner.heartbeat_ms);
     assert_int_equal(made->poll_ms, runner.poll_ms);
     assert_int_equal(made->execution_timeout_ms, runner.execution_timeout_ms);
-    assert_int_equal(made->abandon_after_ms, runner.abandon_after_ms);
     assert_int_equal(made->max_give_backs, runner.max_give_backs);
     assert_int_equal(made->max_crashes, runner.max_crashes);
     assert_int_equal(made->unknown_type_grace_ms, runner.unknown_type_grace_ms);

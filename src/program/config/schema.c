@@ -37,7 +37,6 @@ const struct hfi_key hfi_keys[] = {
     {"node.lease", HFI_KEY_DURATION, 0, S(lease_ms), 0, 1000, DAY, "60s", NULL, "a node unheard of for so long has lost its jobs; at least 3 x heartbeat"},
     {"node.heartbeat", HFI_KEY_DURATION, 0, S(heartbeat_ms), 0, 100, 8 * HOUR, "15s", NULL, "how often the node is heard of"},
     {"node.poll", HFI_KEY_DURATION, 0, S(poll_ms), 0, 10, HOUR, "250ms", NULL, "longest sleep before the store is asked again"},
-    {"node.abandon_after", HFI_KEY_DURATION, 0, S(abandon_after_ms), 0, 1000, DAY, "5m", NULL, "a handler so long past its limit loses its slot"},
     {"node.unknown_type_grace", HFI_KEY_DURATION, 0, S(unknown_type_grace_ms), 0, 0, 30 * DAY, "10m", NULL, "how long jobs of a type no live node knows wait before they are quarantined"},
     {"node.max_give_backs", HFI_KEY_COUNT, 0, S(max_give_backs), 0, 1, 10000, "20", NULL, "uncounted returns of one job by draining nodes"},
     {"node.max_crashes", HFI_KEY_COUNT, 0, S(max_crashes), 0, 1, 1000, "3", NULL, "crashes under one job before it is poison"},
