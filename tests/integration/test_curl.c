@@ -2,13 +2,16 @@
 /* The libcurl transport against a server that does exactly what it is told: pitfalls 1.1 (1-10), 1.3, 1.4, L1-L8. */
 #include "support/support.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "loop/loop.h"
@@ -383,6 +386,52 @@ static void test_silent_tls(void **state) {
     assert_int_equal(peer_requests(w->peer), 0);
 }
 
+/*
+ * A peer whose queue of connections is full: the kernel drops each SYN. libcurl closes such a socket without a word,
+ * and a watch that stayed on it would end the process. The next attempts get the same descriptor number.
+ */
+static void test_connect_unanswered(void **state) {
+    (void)state;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int full = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fill[4];
+    assert_int_equal(bind(full, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(listen(full, 0), 0);
+    assert_int_equal(getsockname(full, (struct sockaddr *)&address, &length), 0);
+    for (int i = 0; i < 4; i++) {
+        fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        connect(fill[i], (struct sockaddr *)&address, length);
+    }
+    SERVE({.answer = PEER_OK});
+    w->spec.connect_timeout_ms = 50;
+    for (int i = 0; i < 3; i++) {
+        snprintf(w->url, sizeof w->url, "http://127.0.0.1:%d/", ntohs(address.sin_port));
+        struct result unanswered = get();
+        assert_int_equal(unanswered.native, CURLE_OPERATION_TIMEDOUT);
+        assert_int_equal(unanswered.stage, HF_STAGE_CONNECT);
+        assert_int_equal(unanswered.sent, HF_SENT_NO);
+        run_for(1); /* a round of the loop with whatever watch is left */
+        w->spec.connect_timeout_ms = i == 2 ? 5000 : 50;
+    }
+    snprintf(w->url, sizeof w->url, "http://127.0.0.1:%d/", peer_port(w->peer));
+    assert_int_equal(get().status, 200);
+    for (int i = 0; i < 4; i++)
+        close(fill[i]);
+    close(full);
+}
+
+/* libcurl says "out of memory" to a header line beyond its limit: it is the peer's fault, and the same next time. */
+static void test_long_header_line(void **state) {
+    (void)state;
+    static char answer[200001] = "HTTP/1.1 200 OK\r\nX-Long: ";
+    memset(answer + strlen(answer), 'a', sizeof answer - strlen(answer) - 1);
+    SERVE({.answer = answer, .then = PEER_CLOSE});
+    struct result result = get();
+    assert_int_equal(result.native, CURLE_RECV_ERROR);
+    assert_memory_equal(result.message, "Too large response headers", 26);
+    assert_string_equal(result.error_type, "");
+}
+
 static void test_garbage(void **state) {
     (void)state;
     SERVE({.answer = "what?\r\n\r\n", .then = PEER_CLOSE}, {.then = PEER_CLOSE}, {.then = PEER_RESET});
@@ -435,6 +484,8 @@ int main(void) {
         T(test_many),
         T(test_garbage),
         T(test_silent_tls),
+        T(test_connect_unanswered),
+        T(test_long_header_line),
         T(test_redirect_is_an_answer),
         T(test_other_protocols),
         T(test_environment_proxy),

@@ -6,13 +6,15 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/alloc.h"
 #include "resilience/http/engine.h"
 
-#define BODY_KEPT 65536 /* bytes of buffer that stay with a pooled handle */
+#define BODY_KEPT 65536   /* bytes of buffer that stay with a pooled handle */
+#define LINE_LIMIT 102400 /* libcurl's own, for one header line */
 
 static const char *const reason_types[] = {
 #define HFI_REASON_TYPE(name, type, message) type,
@@ -242,6 +244,15 @@ void hfi_answer_phases(struct hfi_attempt *attempt, struct hfi_phases *phases) {
     phases->total_us = scheduler->ops->mono(scheduler).us - attempt->started.us; /* libcurl's is 0 at times */
 }
 
+/* libcurl calls a header line beyond its limit of 100 KiB out of memory. Is there any? */
+static bool is_long_line(const struct hfi_attempt *attempt, CURLcode code) {
+    if (code != CURLE_OUT_OF_MEMORY || attempt->reason != HFI_REASON_NONE || attempt->sends == 0 || attempt->final)
+        return false;
+    void *probe = hfi_alloc(LINE_LIMIT);
+    hfi_free(probe);
+    return probe != NULL;
+}
+
 /* The reason behind libcurl's code, where one was not noted on the way. */
 static void find_reason(struct hfi_attempt *attempt, CURLcode code, long number) {
     if (code == CURLE_OK && !attempt->final)
@@ -255,6 +266,10 @@ static void find_reason(struct hfi_attempt *attempt, CURLcode code, long number)
 void hfi_answer_facts(struct hfi_attempt *attempt, CURLcode code, struct hfi_attempt_facts *facts) {
     long number = 0;
     curl_easy_getinfo(attempt->easy, CURLINFO_OS_ERRNO, &number);
+    if (is_long_line(attempt, code)) { /* as libcurl itself says of all lines together */
+        code = CURLE_RECV_ERROR;
+        snprintf(attempt->error, sizeof attempt->error, "Too large response headers: a line > %d", LINE_LIMIT);
+    }
     if (code == CURLE_OK || attempt->reason == HFI_REASON_NONE)
         find_reason(attempt, code, number);
     memset(facts, 0, sizeof *facts);

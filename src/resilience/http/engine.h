@@ -49,9 +49,10 @@ struct hfi_engine;
 /* One descriptor that libcurl uses. Its watch lives as long as the descriptor: only the events change. */
 struct hfi_socket {
     int fd;
-    bool foreign;     /* libcurl's own (the resolver's wake-up), closed without telling us */
-    unsigned wanted;  /* by libcurl now; 0: idle in its pool */
-    unsigned watched; /* by the scheduler */
+    bool foreign;      /* libcurl's own (the resolver's wake-up), closed without telling us */
+    uint64_t identity; /* of our own: tells it from another descriptor with the same number */
+    unsigned wanted;   /* by libcurl now; 0: idle in its pool */
+    unsigned watched;  /* by the scheduler */
     struct hfi_watch *watch;
     struct hfi_engine *engine;
 };

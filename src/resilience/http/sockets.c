@@ -2,12 +2,14 @@
 /*
  * The descriptors of libcurl: made close-on-exec, watched from their first use until they are closed. Between two
  * requests on one connection the watch stays and nothing is told to the kernel. Must never let a pooled connection
- * on which bytes came unasked be used again (pitfalls 1.1-4). On the scheduler's thread.
+ * on which bytes came unasked be used again (pitfalls 1.1-4), nor keep the watch of a descriptor that is closed:
+ * libcurl closes a socket that never finished connecting without telling us. On the scheduler's thread.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -17,7 +19,22 @@ static struct hfi_socket *find(const struct hfi_engine *engine, int fd) {
     return fd >= 0 && (size_t)fd < engine->socket_room ? engine->sockets[fd] : NULL;
 }
 
+static void drop(struct hfi_socket *socket) {
+    struct hfi_engine *engine = socket->engine;
+    engine->scheduler->ops->unwatch(engine->scheduler, socket->watch);
+    engine->sockets[socket->fd] = NULL;
+    hfi_free(socket);
+}
+
+/* 0 when `fd` is not open. The number alone says nothing: another thread may have it again at once. */
+static uint64_t identity(int fd) {
+    struct stat status;
+    return fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
 static struct hfi_socket *add(struct hfi_engine *engine, int fd, bool foreign) {
+    if (find(engine, fd)) /* its descriptor was closed behind our back, and this is another one */
+        drop(find(engine, fd));
     if ((size_t)fd >= engine->socket_room) {
         size_t room = engine->socket_room ? engine->socket_room : 64;
         while (room <= (size_t)fd)
@@ -35,15 +52,9 @@ static struct hfi_socket *add(struct hfi_engine *engine, int fd, bool foreign) {
     socket->fd = fd;
     socket->foreign = foreign;
     socket->engine = engine;
+    socket->identity = foreign ? 0 : identity(fd);
     engine->sockets[fd] = socket;
     return socket;
-}
-
-static void drop(struct hfi_socket *socket) {
-    struct hfi_engine *engine = socket->engine;
-    engine->scheduler->ops->unwatch(engine->scheduler, socket->watch);
-    engine->sockets[socket->fd] = NULL;
-    hfi_free(socket);
 }
 
 static void on_ready(struct hfi_watch *watch, unsigned events, void *user);
@@ -106,7 +117,7 @@ int hfi_sockets_changed(CURL *easy, curl_socket_t fd, int what, void *user, void
         if (!socket)
             return 0;
         socket->wanted = 0;
-        if (socket->foreign)
+        if (socket->foreign || identity(fd) != socket->identity)
             drop(socket);
         else if (socket->watched & HFI_WRITABLE)
             watch_for(socket, HFI_READABLE);
