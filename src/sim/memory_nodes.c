@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "jobs/hands.h"
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/hands.h"
 #include "sim/memory_state.h"
 
 void hfi_memory_node_free(struct hfi_memory_node *node) {
