@@ -8,6 +8,7 @@
 
 #include "assembly/store_calls.h"
 #include "base/text.h"
+#include "holdfast/guard.h"
 
 static int check_people(const char **actor, const char **reason, struct hf_error *error) {
     int code = hfi_given_text("actor", actor, HFI_ACTOR_MAX, true, error);
@@ -113,6 +114,10 @@ static int force(struct hf_store *store, const char *key, bool isolate, int64_t 
         return code;
     op.state.version = -1;
     op.state.forced = isolate;
+    if (!isolate) { /* closed means closed, also when it was the breaker that opened */
+        op.set |= HFI_DOWNSTREAM_PHASE;
+        op.state.phase = HF_BREAKER_CLOSED;
+    }
     if (for_ms > 0)
         op.state.forced_until_us = hfi_add(hfi_store_now(store).us, hfi_ms_to_us(for_ms));
     hfi_text_copy(op.state.reason, sizeof op.state.reason, reason);

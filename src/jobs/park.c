@@ -148,7 +148,8 @@ static void adopt_phase(struct hfi_site *site, const struct hfi_downstream_state
     } else if (row->phase == HF_BREAKER_OPEN && row->open_until_us > hfi_runner_wall(site->runner).us) {
         if (look.state == HF_BREAKER_CLOSED || look.state == HF_BREAKER_RAMP)
             adopt_open(site, row);
-    } else if (row->phase == HF_BREAKER_CLOSED && look.state == HF_BREAKER_OPEN) {
+    } else if (row->phase == HF_BREAKER_CLOSED &&
+               (look.state == HF_BREAKER_OPEN || look.state == HF_BREAKER_HALF_OPEN)) {
         hfi_breaker_close(&site->downstream->breaker, now); /* by hand, or another node found it well */
     }
     if (row->gate_until_us > hfi_runner_wall(site->runner).us) {

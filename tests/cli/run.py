@@ -144,8 +144,11 @@ def open_breaker_is_shown(folder):
     shown = json.loads(place.run('downstream', 'show', 'pay', '--json'))
     assert shown['state'] == 'open' and shown['trips'] == 1 and shown['open_until'], shown
     assert 'then probes test it' in shown['explanation'], shown
+    assert shown['reason'], shown
     place.run('downstream', 'isolate', 'pay', '--reason', 'r')
     assert 'isolated' in place.run('downstream', 'list')
+    place.run('downstream', 'close', 'pay')
+    assert json.loads(place.run('downstream', 'show', 'pay', '--json'))['state'] == 'closed'
 
 
 for case in (sigterm_gives_back, sigint_twice_hurries, two_nodes_share_a_file, killed_node_loses_nothing, errors_stop_the_start,

@@ -413,6 +413,30 @@ static void a_forced_state_is_adopted_within_a_poll(void **state) {
     stage_close(&world.stage);
 }
 
+/* 2.5, 3.14: `downstream close` ends a break that the breaker began by itself. */
+static void a_break_is_closed_by_hand(void **state) {
+    (void)state;
+    static struct world world;
+    open_world(&world);
+    world.policy.breaker_min_calls = 5;
+    world.policy.breaker_break_ms = 50 * SECOND;
+    world.step = hfi_script_code(5, 7, HF_SENT_NO);
+    stage_begin(&world.stage, 0, &world.options);
+    stage_enqueue_many(&world.stage, "order", NULL, 50);
+    stage_advance(&world.stage, 2000);
+    struct hf_downstream_view view = {.size = sizeof view};
+    hf_downstream_look(stage_downstream(&world.stage, 0, "shop"), &view);
+    assert_int_equal(view.state, HF_BREAKER_OPEN);
+    world.step = hfi_script_status(5, 200);
+    struct hfi_op_downstream close = {.key = "shop", .set = HFI_DOWNSTREAM_FORCED | HFI_DOWNSTREAM_PHASE};
+    close.state.version = -1;
+    assert_int_equal(stage_do(&world.stage, &close.op, HFI_OP_DOWNSTREAM), 0);
+    stage_advance(&world.stage, 1000);
+    hf_downstream_look(stage_downstream(&world.stage, 0, "shop"), &view);
+    assert_int_equal(view.state, HF_BREAKER_CLOSED);
+    stage_close(&world.stage);
+}
+
 /* B27, 3.14: a break outlives its node; another node, or the next life, does not begin with everything. */
 static void an_open_break_is_taken_up_after_a_restart(void **state) {
     (void)state;
@@ -471,6 +495,7 @@ int main(void) {
         cmocka_unit_test(a_second_stop_hurries),
         cmocka_unit_test(a_cancel_reaches_a_running_job_within_a_heartbeat),
         cmocka_unit_test(a_forced_state_is_adopted_within_a_poll),
+        cmocka_unit_test(a_break_is_closed_by_hand),
         cmocka_unit_test(an_open_break_is_taken_up_after_a_restart),
         cmocka_unit_test(parked_jobs_give_up_in_the_end),
     };
