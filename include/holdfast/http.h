@@ -29,7 +29,7 @@ struct hf_downstream_options {
     const char *ca_file;       /* NULL: the system's */
     int64_t response_limit;    /* bytes of a body after decoding: 1 MiB */
     bool send_remaining_time;  /* false; sends Holdfast-Timeout-Ms: what is left of the total */
-    const char *probe_path;    /* NULL: jobs are the probes */
+    const char *probe_path;    /* NULL: jobs are the probes; else a GET of it, one at a time, while due jobs are parked */
     const struct hf_policy_options *policy; /* NULL: the defaults */
 };
 static inline void hf_downstream_options_init(struct hf_downstream_options *options) {

@@ -192,7 +192,7 @@ struct hf_runner_counts {
     uint64_t orphaned;   /* of these: died with it */
     uint64_t expired;    /* ended unstarted, past expires_at */
     uint64_t overdue;    /* executions that still ran 10 s after their limit */
-    uint64_t attempts;   /* requests put on the wire for jobs */
+    uint64_t attempts;   /* requests put on the wire for jobs, probe requests included */
     uint64_t alerts_sent, alerts_failed;
     uint64_t parked;     /* due jobs kept back by a breaker, a ramp or a gate, now; at most 100,000 of a lane count */
 };

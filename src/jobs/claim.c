@@ -209,6 +209,7 @@ static void begin_round(struct hfi_runner *runner) {
         return;
     uint32_t total = 0;
     size_t count = admit(runner, &total);
+    hfi_probe_look(runner);
     runner->round_parts = 1; /* until both are out */
     runner->again = false;
     if (count > 0)

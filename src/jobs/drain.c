@@ -25,6 +25,7 @@ void hfi_drain_begin(struct hfi_runner *runner) {
         hfi_runner_move(runner, HFI_LIFE_DRAINING);
         hfi_log(HF_LOG_INFO, "node.drain", HFI_I("node", runner->node), HFI_I("running", runner->running), NULL);
         hfi_claim_stop(runner);
+        hfi_probe_stop(runner);
         hfi_upkeep_stop(runner);
         hfi_runner_arm(runner, &runner->life_timer, runner->options->drain_timeout_ms);
         if (runner->alerts != NULL)

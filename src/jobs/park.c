@@ -60,6 +60,12 @@ static void look_at(struct hfi_runner *runner, struct hfi_site *site, struct hf_
     site->keeps = site->parks && (look.state != HF_BREAKER_CLOSED || look.gate_us > now.us);
     if (!site->parks && look.state != HF_BREAKER_RAMP)
         allowance = room; /* an open breaker fails them at once, as asked for [S0.30] */
+    site->probe_due = allowance > 0 && hfi_probe_asks(site, look.state);
+    if (site->probe_due) {
+        slots->free = 0;
+        site->ready_at_us = site->probe == NULL && site->probe_at_us > now.us ? site->probe_at_us : 0;
+        return;
+    }
     if (allowance > 0) {
         allowance = less(allowance, slots->waiting);
         slots->free = allowance < room ? allowance : room;
@@ -270,6 +276,7 @@ int hfi_park_init(struct hfi_runner *runner) {
         site->runner = runner;
         site->downstream = hfi_caller_at(runner->parts.caller, i);
         site->parks = site->downstream->policy->options.on_open == HF_ON_OPEN_PARK;
+        site->probe_path = hfi_caller_probe_path(runner->parts.caller, i);
         site->task.run = changed_here;
         site->task.user = site;
     }

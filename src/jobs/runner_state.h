@@ -65,6 +65,10 @@ struct hfi_site {
     int64_t ready_at_us;           /* monotonic: when it may admit again; 0 = now */
     int64_t unhealthy_since_us;    /* wall; 0 = healthy */
     int64_t give_up_at_us;         /* monotonic: the next page of jobs that waited too long */
+    const char *probe_path;        /* NULL: jobs are the probes */
+    struct hfi_call *probe;        /* out, or NULL */
+    int64_t probe_at_us;           /* monotonic: not before that */
+    bool probe_due;                /* as of the last look: the breaker would admit one */
     struct hfi_downstream_state stored; /* the row, as last seen */
     struct hfi_op_downstream op;
     _Atomic bool posted;           /* any thread: `task` is on its way */
@@ -232,6 +236,11 @@ bool hfi_park_parks(const struct hfi_lane *lane);               /* is it kept ba
 bool hfi_park_keeps(const struct hfi_lane *lane); /* as of the last look: its due jobs count as parked */
 int64_t hfi_park_unhealthy_since(const struct hfi_lane *lane);  /* wall, µs; 0 = healthy */
 void hfi_park_end(struct hfi_runner *runner);
+
+/* probe.c */
+bool hfi_probe_asks(const struct hfi_site *site, enum hf_breaker_state state); /* are requests its probes, not jobs? */
+void hfi_probe_look(struct hfi_runner *runner); /* after a round was admitted: asks where due jobs wait for an answer */
+void hfi_probe_stop(struct hfi_runner *runner);
 
 /* drain.c */
 void hfi_drain_begin(struct hfi_runner *runner);

@@ -31,6 +31,7 @@ void hfi_caller_free(struct hfi_caller *caller); /* no call is left; NULL is fin
 struct hf_downstream *hfi_caller_downstream(struct hfi_caller *caller, const char *name); /* borrowed, NULL unknown */
 size_t hfi_caller_count(const struct hfi_caller *caller);
 struct hf_downstream *hfi_caller_at(struct hfi_caller *caller, size_t index); /* borrowed */
+const char *hfi_caller_probe_path(const struct hfi_caller *caller, size_t index); /* of the same one; NULL: none */
 
 /*
  * Starts a call; `done` runs once, never inside start, and owns the response. `request` is copied. `call` is valid

@@ -120,3 +120,7 @@ size_t hfi_caller_count(const struct hfi_caller *caller) {
 struct hf_downstream *hfi_caller_at(struct hfi_caller *caller, size_t index) {
     return index < caller->count ? caller->targets[index].downstream : NULL;
 }
+
+const char *hfi_caller_probe_path(const struct hfi_caller *caller, size_t index) {
+    return index < caller->count ? caller->targets[index].probe_path : NULL;
+}

@@ -120,9 +120,11 @@ static int copy_address(struct hfi_target *target, const struct hf_downstream_op
         target->url_length--;
     target->url = hfi_alloc(parts->scheme + parts->host_length + path + 1);
     target->ca_file = options->ca_file ? hfi_strdup(options->ca_file) : NULL;
+    target->probe_path = options->probe_path ? hfi_strdup(options->probe_path) : NULL;
     char *basic = parts->userinfo ? basic_of(parts->userinfo, parts->userinfo_length) : NULL;
     int rc = HF_ENOMEM;
-    if (target->url && (target->ca_file || !options->ca_file) && (basic || !parts->userinfo)) {
+    bool copied = target->url && (target->ca_file || !options->ca_file) && (target->probe_path || !options->probe_path);
+    if (copied && (basic || !parts->userinfo)) {
         char *end = mempcpy(target->url, options->url, parts->scheme);
         end = mempcpy(end, parts->host, parts->host_length);
         memcpy(end, parts->path, path);
@@ -154,6 +156,9 @@ static int check(const struct hf_downstream_options *options, struct parts *part
     if (options->response_limit < 0)
         return hfi_fail(error, HF_EINVAL, options->name, NULL, "response_limit: %lld is negative",
                         (long long)options->response_limit);
+    const char *probe = options->probe_path;
+    if (probe && (probe[0] != '/' || !hfi_is_url_text(probe) || strpbrk(probe, "?#")))
+        return hfi_fail(error, HF_EINVAL, options->name, "write it as /healthz", "probe_path is not a path");
     int rc = hfi_headers_check(options->headers, options->header_count, error);
     if (rc == 0 && parts->userinfo && hfi_headers_find(options->headers, options->header_count, "Authorization"))
         rc = hfi_fail(error, HF_EINVAL, options->name, "keep one of them",
@@ -186,5 +191,6 @@ void hfi_target_end(struct hfi_target *target) {
     hfi_free(target->url);
     hfi_free(target->headers);
     hfi_free(target->ca_file);
+    hfi_free(target->probe_path);
     memset(target, 0, sizeof *target);
 }

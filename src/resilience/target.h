@@ -27,6 +27,7 @@ struct hfi_target {
     struct hf_header *headers; /* one block with their texts; a userinfo became an Authorization */
     size_t header_count;
     char *ca_file;
+    char *probe_path;          /* NULL: none */
     int64_t response_limit;
     bool send_remaining_time;
     struct hfi_calls queue;

@@ -181,6 +181,14 @@ static void test_urls(void **state) {
             fail_msg("%s was taken", bad[i]);
         assert_null(strstr(text, "secret"));
     }
+    static const char *const bad_probes[] = {"", "healthz", "/a b", "/a?b", "/a#b", "/a\r\nX: y"};
+    for (size_t i = 0; i < sizeof bad_probes / sizeof *bad_probes; i++) {
+        world->options.probe_path = bad_probes[i];
+        if (try_url("http://a/", text, sizeof text) != HF_EINVAL)
+            fail_msg("probe path %s was taken", bad_probes[i]);
+    }
+    world->options.probe_path = "/healthz";
+    assert_int_equal(try_url("http://a/", text, sizeof text), 0);
     world->options.name = NULL;
     assert_int_equal(try_url("http://a/", text, sizeof text), HF_EINVAL);
 }

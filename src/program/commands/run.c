@@ -97,6 +97,9 @@ static void print_counts(struct hf_runner *runner) {
     hfi_json_number(object, "lost", (int64_t)counts.lost);
     hfi_json_number(object, "quarantined", (int64_t)counts.quarantined);
     hfi_json_number(object, "lapsed", (int64_t)counts.lapsed);
+    hfi_json_number(object, "orphaned", (int64_t)counts.orphaned);
+    hfi_json_number(object, "expired", (int64_t)counts.expired);
+    hfi_json_number(object, "overdue", (int64_t)counts.overdue);
     hfi_json_number(object, "attempts", (int64_t)counts.attempts);
     hfi_json_number(object, "alerts_sent", (int64_t)counts.alerts_sent);
     hfi_json_number(object, "alerts_failed", (int64_t)counts.alerts_failed);

@@ -98,7 +98,7 @@ const struct hfi_key hfi_keys[] = {
     {"downstreams.*.on_open", HFI_KEY_CHOICE, 0, D(on_open), 0, 0, 0, "park", "park|fail", "jobs while the breaker is open: keep them, or fail them along their curve"},
     {"downstreams.*.give_up_after", HFI_KEY_DURATION, 0, P(give_up_after_ms), 0, 1, 3650 * DAY, "24h", NULL, "a job kept back so long is dead"},
     {"downstreams.*.declared_rate", HFI_KEY_RATE, 0, P(declared_rate), 0, 0, 10000000, "0/s", NULL, "calls you expect, for `check` only; 0/s = unknown"},
-    {"downstreams.*.probe", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "a cheap request that tests the downstream after a break; without it jobs do"},
+    {"downstreams.*.probe", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "a cheap request that tests the downstream after a break, while jobs are parked; without it jobs do"},
     {"downstreams.*.probe.path", HFI_KEY_TEXT, HFI_KEY_REQUIRED, D(probe_path), 0, 0, 0, NULL, NULL, "path of a GET below the url"},
     {"downstreams.*.headers", HFI_KEY_HEADERS, 0, D(headers), 0, 0, 0, NULL, NULL, "sent with every call; values may be ${ENV} or file:PATH and are never shown"},
     {"downstreams.*.ca_file", HFI_KEY_TEXT, HFI_KEY_COMPUTED, D(ca_file), 0, 0, 0, "the system's", NULL, "certificates to trust, PEM"},
