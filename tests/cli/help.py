@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 PROGRAM = os.path.abspath(sys.argv[1])
-WANTED = '''run enqueue check classify retry-after call doctor migrate
+WANTED = '''run enqueue check classify retry-after call doctor migrate demo
 job list|show|cancel|requeue; dead list|show|redrive|resolve|discard; queue list|pause|resume
 downstream list|show|isolate|close'''
 

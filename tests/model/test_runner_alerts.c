@@ -98,6 +98,12 @@ static void each_death_alerts_each_sink_once(void **state) {
     assert_non_null(strstr(body, "\"content\":\"holdfast: job"));
     assert_non_null(strstr(body, "\"error_type\":\"http.404\""));
     assert_non_null(strstr(body, "\"id\":\"alert-"));
+    static const char *const fields[] = {"\"event\":\"job.dead\"", "\"type\":\"order\"", "\"queue\":\"default\"",
+                                         "\"class\":\"permanent\"", "\"executions\":1", "\"death_no\":1",
+                                         "\"correlation_id\":\"\"", "\"dead_at\":\"2026-"};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (!strstr(body, fields[i]))
+            fail_msg("no %s in %s", fields[i], body);
     assert_null(strstr(body, "payload"));
     assert_null(strstr(body, "message"));
     stage_close(&world.stage);

@@ -23,7 +23,7 @@ struct hfi_spec {
         {.name = "max-executions", .kind = HFI_FLAG_NUMBER, .value = "N", .help = "executions before it is dead", .min = 1, .max = 10000}, \
         {.name = "curve", .kind = HFI_FLAG_TEXT, .value = "\"60s,5m\"", .help = "waits between executions"},                     \
         {.name = "unique", .kind = HFI_FLAG_TEXT, .value = "KEY", .help = "at most one such job that has not ended"},            \
-        {.name = "limit", .kind = HFI_FLAG_TEXT, .value = "NAME:KEY", .help = "counts against this limit"},                      \
+        {.name = "limit", .kind = HFI_FLAG_TEXT, .value = "NAME:KEY", .help = "belongs to this limit; kept, but no limit is enforced yet"}, \
         {.name = "expires-in", .kind = HFI_FLAG_DURATION, .value = "D", .help = "not started later than D from now"},            \
         {.name = "correlation", .kind = HFI_FLAG_TEXT, .value = "ID", .help = "id for logs and alerts, up to 64 bytes"},         \
         {.name = "downstream", .kind = HFI_FLAG_TEXT, .value = "D", .help = "downstream (default: the type's)"},                 \
