@@ -21,6 +21,9 @@
 #include "jobs/store/schema.h"
 #include "jobs/store/sqlite.h"
 
+#define HEAD_BYTES 100 /* of the file format: https://sqlite.org/fileformat2.html#the_database_header */
+#define MARK_AT 68
+
 /* File systems whose locks do not reach other hosts, or do not hold. */
 static bool on_network(const struct statfs *disk) {
     static const unsigned long kinds[] = {
@@ -108,21 +111,40 @@ static void immutable_uri(const char *path, char *uri, size_t room) {
     snprintf(uri + length, room - length, "?immutable=1");
 }
 
+/*
+ * The head of the file, byte for byte, through SQLite's own descriptor. SQLite itself must not interpret it: read
+ * without locks beside a running or killed checkpoint, the page count in it is ahead of the file's size, and SQLite
+ * would call a sound store malformed.
+ */
+static int read_head(sqlite3 *db, unsigned char *head) {
+    sqlite3_file *file = NULL;
+    int native = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (native == SQLITE_OK)
+        native = file && file->pMethods ? file->pMethods->xRead(file, head, HEAD_BYTES, 0) : SQLITE_CANTOPEN;
+    return native == SQLITE_IOERR_SHORT_READ ? SQLITE_NOTADB : native;
+}
+
 /* Ours? Decided by the mark in the file's head, read through SQLite without any trace. */
 static int check_mark(const struct hfi_sqlite *store, struct hf_error *error) {
     char uri[3 * HFI_PATH_MAX + 32];
+    unsigned char head[HEAD_BYTES];
     sqlite3 *db = NULL;
-    int64_t id = 0;
     immutable_uri(store->path, uri, sizeof uri);
     int native = sqlite3_open_v2(uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     if (native == SQLITE_OK)
-        native = hfi_sqlite_number(db, "PRAGMA application_id", &id);
-    int code = native == SQLITE_OK ? 0 : hfi_sqlite_fail(error, db, native, store->path);
+        native = read_head(db, head);
+    int code = native == SQLITE_OK || native == SQLITE_NOTADB ? 0 : hfi_sqlite_fail(error, db, native, store->path);
     sqlite3_close(db);
-    if (code == HF_EFOREIGN || (code == 0 && id != HFI_APPLICATION_ID))
+    if (code != 0)
+        return code;
+    if (native == SQLITE_NOTADB || memcmp(head, "SQLite format 3", 16) != 0)
+        return hfi_fail(error, HF_EFOREIGN, store->path, "name another file", "not a database");
+    const unsigned char *mark = head + MARK_AT;
+    uint32_t id = (uint32_t)mark[0] << 24 | (uint32_t)mark[1] << 16 | (uint32_t)mark[2] << 8 | mark[3];
+    if (id != HFI_APPLICATION_ID)
         return hfi_fail(error, HF_EFOREIGN, store->path, "name another file",
-                        code == 0 ? "a database of another program (application_id %lld)" : "not a database", (long long)id);
-    return code;
+                        "a database of another program (application_id %lld)", (long long)(int32_t)id);
+    return 0;
 }
 
 /* May this program write here? Reads `meta`; the file is one of ours. */
