@@ -15,11 +15,12 @@ HF_API int hf_enqueue(struct hf_store *store, const struct hf_job_spec *spec, in
                       struct hf_error *error);
 
 /*
- * Enqueues `count` jobs (at most 10,000: HF_ETOOBIG) in one transaction: all or none; `ids` has room for count, or is NULL. `error.line` is the index + 1 of
- * the job that was refused. Errors as hf_enqueue. Since 0.1.
+ * Enqueues `count` jobs (at most 10,000: HF_ETOOBIG) in one transaction: all or none. `ids` and
+ * `existed` have room for count each, or are NULL; they are filled as by hf_enqueue. `error.line` is the index + 1 of the
+ * job that was refused. Errors as hf_enqueue. Since 0.1.
  */
 HF_API int hf_enqueue_many(struct hf_store *store, const struct hf_job_spec *specs, size_t count, int64_t *ids,
-                           struct hf_error *error);
+                           bool *existed, struct hf_error *error);
 
 /* Runs iff start returned 0, exactly once, on the store's writer thread: it must not block. The spec is copied before
  * start returns; errors of start: HF_EINVAL, HF_ETEXT, HF_ETOOBIG, HF_ENOMEM. Any thread. Since 0.1. */

@@ -57,7 +57,7 @@ static int put_all(struct hf_store *store, const struct hf_job_spec *specs, size
 }
 
 int hf_enqueue_many(struct hf_store *store, const struct hf_job_spec *specs, size_t count, int64_t *ids,
-                    struct hf_error *error) {
+                    bool *existed, struct hf_error *error) {
     int code = hfi_store_may_block(store, "hf_enqueue_many", error);
     if (code != 0 || count == 0)
         return code;
@@ -70,8 +70,12 @@ int hf_enqueue_many(struct hf_store *store, const struct hf_job_spec *specs, siz
     struct hfi_spec_room *rooms = hfi_alloc_array(count, sizeof *rooms);
     code = puts && rooms ? put_all(store, specs, count, puts, rooms, error)
                          : hfi_fail(error, HF_ENOMEM, "enqueue", NULL, "no memory for %zu jobs", count);
-    for (size_t i = 0; i < count && code == 0 && ids; i++)
-        ids[i] = puts[i].id;
+    for (size_t i = 0; i < count && code == 0; i++) {
+        if (ids)
+            ids[i] = puts[i].id;
+        if (existed)
+            existed[i] = puts[i].existed;
+    }
     hfi_free(puts);
     hfi_free(rooms);
     return code;

@@ -88,7 +88,7 @@ void hfi_json_bytes(json_t *object, const char *key, const void *data, size_t le
 }
 
 void hfi_print_json(json_t *value) {
-    if (json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12)) != 0)
+    if (json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12)) != 0 && !ferror(stdout))
         hfi_grow(NULL, (size_t)-1);
     putchar('\n');
     json_decref(value);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The holdfast program: finds the command and runs it. Decides nothing else. */
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,8 +34,19 @@ static void set_log(void) {
     hf_log_set(manner->verbose ? HF_LOG_DEBUG : manner->quiet ? HF_LOG_ERROR : HF_LOG_WARNING, NULL, NULL);
 }
 
+/*
+ * Started with one of 0, 1, 2 closed, the next socket or file would get its number, and what is printed would go there.
+ * What fills the gap fails as a closed descriptor does.
+ */
+static void fill_standard_streams(void) {
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
 int main(int argc, char **argv) {
     struct hfi_options options;
+    fill_standard_streams();
     int code = hfi_options_read(&options, hfi_commands, argc, argv);
     set_log();
     if (code == 0 && options.version)

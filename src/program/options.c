@@ -88,11 +88,16 @@ static int read_choice(const struct hfi_flag *flag, struct hfi_value *value) {
     return hfi_usage(flag->name, nearest.best ? fix : NULL, "`%s` is none of %s", value->text, flag->value);
 }
 
-/* Reads value->text as the flag wants it. */
+/*
+ * Reads value->text as the flag wants it. An empty one is most likely a variable that is not set, and must not widen
+ * what the command does: `dead redrive --type "$TYPE"` would redrive everything [S3.22].
+ */
 static int read_value(const struct hfi_flag *flag, struct hfi_value *value) {
     int code = 0;
     if (value->text && flag->kind != HFI_FLAG_BYTES && !hf_text_valid(value->text, strlen(value->text)))
         return hfi_usage(flag->name, NULL, "the value is not valid UTF-8 text");
+    if (value->text && !*value->text && flag->kind != HFI_FLAG_BYTES)
+        return hfi_usage(flag->name, "set the variable it comes from, or leave the flag out", "its value is empty");
     switch (flag->kind) {
     case HFI_FLAG_NUMBER:
         return read_number(flag, value);

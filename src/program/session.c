@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What most commands begin with: the configuration, then the store it names. Must never open another store than the one
- * asked for: a URL that is empty, as from an unset variable, is an error [S3.22]. The main thread's.
+ * asked for: a URL that is empty, as from an unset variable, is refused by the readers of flags and of the
+ * configuration [S3.22]. The main thread's.
  */
 #include "program/session.h"
 
@@ -56,8 +57,6 @@ int hfi_session_open(struct hfi_session *session, const struct hfi_options *opti
     if (code != 0 || !(wanted & (HFI_SESSION_STORE | HFI_SESSION_CREATE)))
         return code;
     session->url = options->store ? options->store : session->config.store ? session->config.store : DEFAULT_STORE;
-    if (!*session->url)
-        return hfi_usage("store", "set the variable it comes from, or write sqlite:PATH", "the URL is empty");
     return open_store(session, wanted & HFI_SESSION_CREATE);
 }
 

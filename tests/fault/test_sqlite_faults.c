@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "jobs/store/codes.h"
 #include "support/fault_vfs.h"
 #include "support/sqlite_fixture.h"
 
@@ -153,6 +154,7 @@ static void failing_writes(void **state) {
 
 static void a_full_disk(void **state) {
     (void)state;
+    assert_int_equal(hfi_sqlite_code(SQLITE_IOERR_SHMSIZE), HF_ENOSPC); /* how a full disk shows at the opening */
     sweep(FAULT_WRITE, SQLITE_FULL, 0, false, "full, once");
     sweep(FAULT_WRITE, SQLITE_FULL, 1, false, "full, for good");
 }

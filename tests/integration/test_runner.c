@@ -64,7 +64,7 @@ static void put_many(struct hf_store *store, const char *type, size_t count) {
     for (size_t i = 0; i < 100; i++)
         specs[i] = hf_job_of(type, "payload");
     for (size_t i = 0; i < count; i += 100)
-        assert_int_equal(hf_enqueue_many(store, specs, 100, ids, NULL), 0);
+        assert_int_equal(hf_enqueue_many(store, specs, 100, ids, NULL, NULL), 0);
 }
 
 static struct hf_job_counts count_jobs(struct hf_store *store) {

@@ -138,18 +138,23 @@ static void what_cannot_be_a_job_is_refused_by_name(void **state) {
     struct hf_job_spec many[3] = {spec_of("a"), spec_of("b"), spec_of("c")};
     int64_t ids[3];
     many[1].priority = 10;
-    assert_int_equal(hf_enqueue_many(store, many, 3, ids, &error), HF_EINVAL);
+    assert_int_equal(hf_enqueue_many(store, many, 3, ids, NULL, &error), HF_EINVAL);
     assert_int_equal(error.line, 2); /* which one */
     assert_refused(HF_EINVAL, HF_EINVAL, "priority");
-    assert_refused(hf_enqueue_many(store, many, 10001, ids, &error), HF_ETOOBIG, "10000");
+    assert_refused(hf_enqueue_many(store, many, 10001, ids, NULL, &error), HF_ETOOBIG, "10000");
     struct hf_job_counts counts;
     hf_job_counts_init(&counts);
     assert_int_equal(hf_store_count_jobs(store, &counts, &error), 0);
     assert_int_equal(counts.pending, 0); /* all or none */
     many[1].priority = 9;
-    assert_int_equal(hf_enqueue_many(store, many, 3, ids, &error), 0);
+    assert_int_equal(hf_enqueue_many(store, many, 3, ids, NULL, &error), 0);
     assert_true(ids[0] < ids[1] && ids[1] < ids[2]);
-    assert_int_equal(hf_enqueue_many(store, many, 0, ids, &error), 0);
+    assert_int_equal(hf_enqueue_many(store, many, 0, ids, NULL, &error), 0);
+    bool existed[3] = {true, true, true};
+    many[0].unique_key = many[2].unique_key = "once"; /* of another type: another key */
+    many[2].type = many[0].type;
+    assert_int_equal(hf_enqueue_many(store, many, 3, ids, existed, &error), 0);
+    assert_true(!existed[0] && !existed[1] && existed[2] && ids[2] == ids[0]);
     hf_store_close(store);
 }
 

@@ -9,6 +9,8 @@
 #include "holdfast/error.h"
 
 int hfi_sqlite_code(int native) {
+    if (native == SQLITE_IOERR_SHMSIZE) /* the log's index could not grow: SQLite keeps no errno of it */
+        return HF_ENOSPC;
     switch (native & 0xff) {
     case SQLITE_OK:
     case SQLITE_ROW:

@@ -11,7 +11,8 @@
 
 int hfi_sqlite_fail(struct hf_error *error, sqlite3 *db, int native, const char *what) {
     int code = hfi_sqlite_code(native);
-    hfi_fail(error, code, what, NULL, "%s (SQLite %d)", db ? sqlite3_errmsg(db) : sqlite3_errstr(native), native);
+    const char *fix = code == HF_ENOSPC ? "free some space on its disk" : NULL;
+    hfi_fail(error, code, what, fix, code == HF_ENOSPC ? "no space left: %s (SQLite %d)" : "%s (SQLite %d)", db ? sqlite3_errmsg(db) : sqlite3_errstr(native), native);
     if (error)
         error->native = native;
     return code;

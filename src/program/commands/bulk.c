@@ -32,7 +32,8 @@ struct bulk {
     size_t count;
     int line_number;
     int64_t ids[CHUNK], first_id, last_id;
-    uint64_t enqueued;
+    bool existed[CHUNK];
+    uint64_t enqueued, known; /* known: a unique key or a source message that was there already */
     struct hfi_progress progress;
 };
 
@@ -49,7 +50,8 @@ static int complain(struct bulk *bulk, struct hf_error *error, int line) {
     hfi_progress_end(&bulk->progress);
     int code = hfi_complain(error);
     /* Each chunk is a transaction: what came before stands. */
-    fprintf(stderr, "holdfast: %llu jobs were enqueued before it, none of lines %d to %d\n", (unsigned long long)bulk->enqueued,
+    fprintf(stderr, "holdfast: %llu jobs were enqueued before it, none of lines %d to %d\n",
+            (unsigned long long)(bulk->enqueued - bulk->known),
             bulk->count > 0 ? bulk->numbers[0] : line, bulk->line_number);
     return code;
 }
@@ -63,12 +65,14 @@ static int commit(struct bulk *bulk) {
         bulk->jobs[i] = bulk->specs[i].spec;
     }
     hf_error_init(&error);
-    if (hf_enqueue_many(bulk->session->store, bulk->jobs, bulk->count, bulk->ids, &error) != 0) {
+    if (hf_enqueue_many(bulk->session->store, bulk->jobs, bulk->count, bulk->ids, bulk->existed, &error) != 0) {
         bool named = error.line >= 1 && (size_t)error.line <= bulk->count;
         return complain(bulk, &error, named ? bulk->numbers[error.line - 1] : bulk->line_number);
     }
     bulk->first_id = bulk->first_id ? bulk->first_id : bulk->ids[0];
     bulk->last_id = bulk->ids[bulk->count - 1];
+    for (size_t i = 0; i < bulk->count; i++)
+        bulk->known += bulk->existed[i];
     bulk->enqueued += bulk->count;
     forget_chunk(bulk);
     return 0;
@@ -106,6 +110,14 @@ static bool blank(const char *line, ssize_t length) {
     return length == 0;
 }
 
+/* Some editors begin a file with a byte order mark. */
+static ssize_t drop_mark(char *line, ssize_t length) {
+    if (length < 3 || memcmp(line, "\xef\xbb\xbf", 3) != 0)
+        return length;
+    memmove(line, line + 3, (size_t)length - 3);
+    return length - 3;
+}
+
 /* getline would take any amount of memory for a file without line ends. */
 static ssize_t next_line(struct bulk *bulk) {
     size_t length = 0;
@@ -135,6 +147,7 @@ static int read_all(struct bulk *bulk, bool sized) {
             snprintf(error.why, sizeof error.why, "it is longer than 16 MiB");
             return complain(bulk, &error, bulk->line_number);
         }
+        length = bulk->line_number == 1 ? drop_mark(bulk->line, length) : length;
         code = blank(bulk->line, length) ? 0 : read_line(bulk, length);
         if (code == 0 && bulk->count == CHUNK)
             code = commit(bulk);
@@ -149,11 +162,16 @@ static int read_all(struct bulk *bulk, bool sized) {
 
 static void print_end(const struct bulk *bulk) {
     if (!hfi_manner()->json) {
-        hfi_say("%llu jobs enqueued", (unsigned long long)bulk->enqueued);
+        if (bulk->known > 0)
+            hfi_say("%llu jobs enqueued, %llu were there already", (unsigned long long)(bulk->enqueued - bulk->known),
+                    (unsigned long long)bulk->known);
+        else
+            hfi_say("%llu jobs enqueued", (unsigned long long)bulk->enqueued);
         return;
     }
     json_t *object = json_object();
-    hfi_json_number(object, "enqueued", (int64_t)bulk->enqueued);
+    hfi_json_number(object, "enqueued", (int64_t)(bulk->enqueued - bulk->known));
+    hfi_json_number(object, "existed", (int64_t)bulk->known);
     hfi_json_number(object, "first_id", bulk->first_id);
     hfi_json_number(object, "last_id", bulk->last_id);
     hfi_print_json(object);

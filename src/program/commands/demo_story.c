@@ -76,7 +76,7 @@ static int enqueue_some(struct play *play, struct hf_error *error) {
         specs[i].payload_length = (size_t)length;
         specs[i].content_type = "application/json";
     }
-    int code = hf_enqueue_many(play->store, specs, JOBS_PER_TICK, ids, error);
+    int code = hf_enqueue_many(play->store, specs, JOBS_PER_TICK, ids, NULL, error);
     if (code == 0) {
         play->result->accepted += JOBS_PER_TICK;
     }

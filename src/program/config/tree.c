@@ -216,6 +216,10 @@ struct hfi_node *hfi_tree_read(struct hfi_arena *arena, const char *text, size_t
     struct reading reading = {.arena = arena, .problems = problems};
     if (!yaml_parser_initialize(&reading.parser))
         hfi_grow(NULL, (size_t)-1); /* out of memory: says so and ends */
+    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* libyaml would put the first line's keys one column off */
+        text += 3;
+        length -= 3;
+    }
     yaml_parser_set_input_string(&reading.parser, (const unsigned char *)text, length);
     yaml_parser_set_encoding(&reading.parser, YAML_UTF8_ENCODING);
     struct hfi_node *root = read_stream(&reading);

@@ -141,6 +141,14 @@ static void check_never_retry(struct hfi_binding *binding, const struct hfi_text
                            "`%.70s` is not a dotted error type", list->items[i]);
 }
 
+/* The URL may hold a password: the complaint does not show it. */
+static void check_store(struct hfi_binding *binding, const struct hfi_config *config) {
+    const char *store = config->settings.store;
+    if (store && binding->store && strcmp(store, "memory:") != 0 && (strncmp(store, "sqlite:", 7) != 0 || !store[7]))
+        hfi_bind_error(binding, "config.store", hfi_tree_nearest(config->root, "store"), "write sqlite:PATH",
+                       "it names no store this program knows");
+}
+
 void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
     const struct hfi_settings *settings = &config->settings;
     const struct hfi_downstream_setting *downstreams = settings->downstreams.items;
@@ -157,5 +165,6 @@ void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
         if (alerts[i].url && binding->secrets && !is_web_url(alerts[i].url))
             hfi_bind_error(binding, "config.url", at(&alerts[i].item, "webhook.url"), "write https://…",
                            "it is not an http or https URL");
+    check_store(binding, config);
     check_never_retry(binding, &settings->never_retry, hfi_tree_nearest(config->root, "defaults.never_retry"));
 }

@@ -43,7 +43,7 @@ $ holdfast enqueue t --correlation 123456789012345678901234567890123456789012345
 
 # Stores: S3.22 first, then files that are not ours, and folders that cannot be written.
 $ holdfast enqueue t --store ''
-! holdfast: store: the URL is empty (set the variable it comes from, or write sqlite:PATH)
+! holdfast: store: its value is empty (set the variable it comes from, or leave the flag out)
 [2]
 $ holdfast enqueue t --store nonsense:x
 ~! holdfast: .*nonsense.*

@@ -166,3 +166,17 @@ $ printf -- '- a\n' > y.yaml; holdfast check --config y.yaml
 E y.yaml:1:1: configuration: it has to be a map, not a list [config.type]
 y.yaml: 1 error, 0 warnings
 [2]
+
+# A byte order mark is no part of the first key.
+$ printf '\357\273\277node: {lease: 1m}\nstore: sqlite:x.db\n' > y.yaml; holdfast check --config y.yaml
+y.yaml: 0 errors, 0 warnings
+
+# A store that no command could open is told here, without showing a password.
+$ printf 'store: postgresql://u:secret@h/x\n' > y.yaml; holdfast check --config y.yaml
+E y.yaml:1:8: store: it names no store this program knows (write sqlite:PATH) [config.store]
+y.yaml: 1 error, 0 warnings
+[2]
+$ printf 'store: "sqlite:"\n' > y.yaml; holdfast check --config y.yaml
+E y.yaml:1:8: store: it names no store this program knows (write sqlite:PATH) [config.store]
+y.yaml: 1 error, 0 warnings
+[2]

@@ -19,7 +19,7 @@ $ holdfast enqueue --ndjson --json < a.ndjson
 ! holdfast: 0 jobs were enqueued before it, none of lines 1 to 5
 [2]
 $ i=1; while [ $i -le 1203 ]; do echo '{"type":"t","payload":'$i'}'; i=$((i + 1)); done > many; holdfast enqueue --ndjson many --json
-{"enqueued":1203,"first_id":5,"last_id":1207}
+{"enqueued":1203,"existed":0,"first_id":5,"last_id":1207}
 $ sed '700s/.*/{"type":"t","paylaod":1}/' many > wrong; holdfast enqueue --ndjson wrong
 ! holdfast: wrong:700: paylaod: unknown field (did you mean `payload`?)
 ! holdfast: 500 jobs were enqueued before it, none of lines 501 to 700
@@ -56,3 +56,17 @@ $ holdfast enqueue --ndjson nowhere
 $ holdfast enqueue t payload --ndjson a.ndjson
 ! holdfast: enqueue: --ndjson brings its own payloads (put payloads into the lines)
 [2]
+
+# What was there already is not counted as new.
+file twice.ndjson
+{"type":"t","unique":"once"}
+{"type":"t","unique":"once"}
+{"type":"t"}
+end
+$ holdfast enqueue --ndjson twice.ndjson --store sqlite:twice.db
+2 jobs enqueued, 1 were there already
+$ holdfast enqueue --ndjson twice.ndjson --store sqlite:twice.db --json
+{"enqueued":1,"existed":2,"first_id":1,"last_id":3}
+
+$ printf '\357\273\277{"type":"t"}\n' > mark; holdfast enqueue --ndjson mark --store sqlite:mark.db
+1 jobs enqueued

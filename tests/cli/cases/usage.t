@@ -44,3 +44,25 @@ $ holdfast --version
 $ holdfast check --explain > /dev/full
 ! holdfast: output: No space left on device (free some space, or read all of it)
 [1]
+$ i=0; while [ $i -lt 30 ]; do echo '{"type":"t"}'; i=$((i + 1)); done | holdfast enqueue --ndjson --quiet; holdfast job list --json > /dev/full
+! holdfast: output: No space left on device (free some space, or read all of it)
+[1]
+$ holdfast retry-after 5 >&-
+! holdfast: output: Bad file descriptor (free some space, or read all of it)
+[1]
+
+# A closed stdin is not an empty payload: nothing else may get its number.
+$ holdfast enqueue t - <&-
+! holdfast: -: Bad file descriptor (check the file)
+[2]
+
+# An empty value is a variable that is not set: it must not widen what is asked for [S3.22].
+$ holdfast dead redrive --type "$UNSET" --actor ada
+! holdfast: type: its value is empty (set the variable it comes from, or leave the flag out)
+[2]
+$ holdfast enqueue t --unique="$UNSET"
+! holdfast: unique: its value is empty (set the variable it comes from, or leave the flag out)
+[2]
+$ holdfast job list --queue ''
+! holdfast: queue: its value is empty (set the variable it comes from, or leave the flag out)
+[2]
