@@ -164,3 +164,18 @@ void hfi_downstream_merge(struct hfi_downstream_state *row, const struct hfi_dow
         hfi_text_copy(row->reason, sizeof row->reason, wish->reason);
     row->version++;
 }
+
+int64_t hfi_kept_since(const struct hfi_op_prune *op, int state) {
+    switch (state) {
+    case HF_JOB_SUCCEEDED:
+        return op->succeeded_before;
+    case HF_JOB_CANCELLED:
+        return op->cancelled_before;
+    case HF_JOB_DEAD:
+        return op->dead_before;
+    case HF_JOB_QUARANTINED:
+        return op->quarantined_before;
+    default:
+        return 0;
+    }
+}

@@ -46,6 +46,9 @@ int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snaps
 /* A death's detail as it is kept: cleaned, cut, "" when `keep` is false or there is none. hfi_free; NULL: no memory. */
 char *hfi_detail_copy(const char *detail, bool keep);
 
+/* Jobs of that state that ended before this time are forgotten; 0: none are. */
+int64_t hfi_kept_since(const struct hfi_op_prune *op, int state);
+
 void hfi_dead_note_fill(struct hfi_dead_note *note, int64_t dead_id, const struct hfi_change *change);
 /* All but the ids, sink, epoch and tries. */
 void hfi_alert_fill(struct hfi_alert *alert, const struct hfi_change *change, struct hf_wall now);

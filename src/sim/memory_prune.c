@@ -4,22 +4,8 @@
  * got. Under the store's lock.
  */
 #include "base/alloc.h"
+#include "jobs/hands.h"
 #include "sim/memory_state.h"
-
-static int64_t kept_since(const struct hfi_op_prune *op, int state) {
-    switch (state) {
-    case HF_JOB_SUCCEEDED:
-        return op->succeeded_before;
-    case HF_JOB_CANCELLED:
-        return op->cancelled_before;
-    case HF_JOB_DEAD:
-        return op->dead_before;
-    case HF_JOB_QUARANTINED:
-        return op->quarantined_before;
-    default:
-        return 0;
-    }
-}
 
 /* Keeps the rows that `goes` does not take, in order. */
 static void prune_rows(struct hfi_memory *store, struct hfi_op_prune *op, struct hfi_array *array,
@@ -37,7 +23,7 @@ static void prune_rows(struct hfi_memory *store, struct hfi_op_prune *op, struct
 
 static bool job_goes(struct hfi_memory *store, const struct hfi_op_prune *op, void *item) {
     struct hfi_memory_job *row = item;
-    if (row->job->finished_at_us >= kept_since(op, row->job->state))
+    if (row->job->finished_at_us >= hfi_kept_since(op, row->job->state))
         return false;
     store->expiring -= row->job->expires_at_us != 0;
     hfi_memory_job_free(store, row);

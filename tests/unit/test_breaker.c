@@ -386,6 +386,37 @@ static void queue_begin_renews_the_lease(void **state) {
     assert_false(hfi_breaker_begin(&b, now(), &closed)); /* reported already */
 }
 
+/* 2.5: complete neutral answers are evidence of life only in a row: a failed and a lost probe end the row. */
+static void a_failure_ends_a_row_of_neutral_answers(void **state) {
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct hfi_breaker_rules rules = defaults();
+        struct hf_permit permit;
+        rules.tolerated = 1;
+        start_with(&rules);
+        trip();
+        pass_break();
+        for (int i = 0; i < 29; i++) {
+            assert_int_equal(enter(&permit), HFI_ADMITTED);
+            assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_NEUTRAL, true), 0);
+        }
+        assert_int_equal(enter(&permit), HFI_ADMITTED);
+        if (lost)
+            clock_us = permit.lease_us + 1;
+        else
+            leave(&permit, HF_VERDICT_FAILURE);
+        for (int i = 0; i < 29; i++) {
+            assert_int_equal(enter(&permit), HFI_ADMITTED);
+            assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_NEUTRAL, true), 0);
+            assert_int_equal(look().state, HF_BREAKER_HALF_OPEN);
+        }
+        assert_int_equal(enter(&permit), HFI_ADMITTED);
+        assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_NEUTRAL, true), 0);
+        assert_int_equal(look().state, HF_BREAKER_RAMP);
+        hfi_breaker_end(&b);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ratio_trips_with_enough_calls),
@@ -393,6 +424,7 @@ int main(void) {
         cmocka_unit_test(b10_b15_a_break_is_never_moved),
         cmocka_unit_test(refusals_say_how_long),
         cmocka_unit_test(b1_b2_b28_neutral_probe_decides_nothing),
+        cmocka_unit_test(a_failure_ends_a_row_of_neutral_answers),
         cmocka_unit_test(b9_evidence_of_life_after_ten_times_probes),
         cmocka_unit_test(b9_4xx_neither_trips_nor_resets_a_run),
         cmocka_unit_test(success_resets_a_run),

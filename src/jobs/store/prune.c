@@ -5,24 +5,10 @@
  * thread.
  */
 #include "base/alloc.h"
+#include "jobs/hands.h"
 #include "jobs/store/internal.h"
 
 #define LOOKED_AT 20000 /* rows of one call */
-
-static int64_t before_of(const struct hfi_op_prune *op, int state) {
-    switch (state) {
-    case HF_JOB_SUCCEEDED:
-        return op->succeeded_before;
-    case HF_JOB_CANCELLED:
-        return op->cancelled_before;
-    case HF_JOB_DEAD:
-        return op->dead_before;
-    case HF_JOB_QUARANTINED:
-        return op->quarantined_before;
-    default:
-        return 0;
-    }
-}
 
 struct doomed {
     int64_t id;
@@ -42,7 +28,7 @@ static size_t find_jobs(struct hfi_sqlite *store, const struct hfi_op_prune *op,
         int state = sqlite3_column_int(statement, 1);
         looked++;
         store->prune_cursor = sqlite3_column_int64(statement, 0);
-        if (sqlite3_column_int64(statement, 2) < before_of(op, state))
+        if (sqlite3_column_int64(statement, 2) < hfi_kept_since(op, state))
             doomed[found++] = (struct doomed){store->prune_cursor, state};
     }
     hfi_sql_done(statement);
