@@ -87,6 +87,12 @@ HF_API const void *hf_response_body(const struct hf_response *response, size_t *
 HF_API const char *hf_response_header(const struct hf_response *response, const char *name); /* first one, NULL if absent */
 HF_API void hf_response_free(struct hf_response *response); /* NULL is fine */
 
+/*
+ * Would a client or a runner take these options? Looks at all but the policy, for which there is hf_policy_check. Asks
+ * nothing of the network or the disk. HF_EINVAL or HF_ETEXT with details in `error`. Since 0.1.
+ */
+HF_API int hf_downstream_check(const struct hf_downstream_options *options, struct hf_error *error);
+
 /* Calls downstreams; owns one loop thread, connections and breakers. Any thread. */
 struct hf_client;
 

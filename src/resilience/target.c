@@ -166,6 +166,16 @@ static int check(const struct hf_downstream_options *options, struct parts *part
     return rc;
 }
 
+int hf_downstream_check(const struct hf_downstream_options *options, struct hf_error *error) {
+    struct hf_downstream_options known;
+    struct parts parts = {0};
+    if (!options || options->size < sizeof options->size)
+        return hfi_fail(error, HF_EINVAL, "downstream", "call hf_downstream_options_init first", "its size is not set");
+    hf_downstream_options_init(&known);
+    memcpy(&known, options, options->size < sizeof known ? options->size : sizeof known);
+    return check(&known, &parts, error);
+}
+
 int hfi_target_init(struct hfi_target *target, const struct hf_downstream_options *options, struct hf_error *error) {
     struct parts parts = {0};
     int rc = check(options, &parts, error);

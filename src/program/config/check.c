@@ -68,6 +68,38 @@ static void check_job(struct hfi_config *config, const struct hfi_job_setting *j
     worst->to_death_ms = ladder.time_to_death_ms;
 }
 
+/* What a runner would refuse when it starts, with the place of its cause. */
+static void check_options(struct hfi_config *config, const struct hfi_item *item, const char *key,
+                          const struct hf_downstream_options *options) {
+    const struct hfi_node *node = hfi_tree_nearest(item->node, key);
+    struct hf_error error;
+    hf_error_init(&error);
+    if (hf_downstream_check(options, &error) != 0)
+        hfi_problem_add(&config->problems, true, "config.downstream", node->line, node->column,
+                        hfi_node_path(&config->arena, node), hfi_arena_text(&config->arena, error.fix), "%s%s%s",
+                        strcmp(error.what, item->name) == 0 ? "" : error.what,
+                        strcmp(error.what, item->name) == 0 ? "" : ": ", error.why);
+}
+
+static void check_downstreams(struct hfi_config *config) {
+    const struct hfi_downstream_setting *downstreams = config->settings.downstreams.items;
+    const struct hfi_job_setting *jobs = config->settings.jobs.items;
+    for (size_t i = 0; i < config->settings.downstreams.count; i++) {
+        struct hf_downstream_options options = config->runner.downstreams[i];
+        options.header_count = 0;
+        check_options(config, &downstreams[i].item, "url", &options);
+        options = config->runner.downstreams[i];
+        options.url = "http://localhost"; /* one complaint for each cause */
+        check_options(config, &downstreams[i].item, "headers", &options);
+    }
+    for (size_t i = 0; i < config->settings.jobs.count; i++) {
+        struct hf_downstream_options options = hf_downstream_at(jobs[i].item.name, "http://localhost");
+        options.headers = jobs[i].headers.items;
+        options.header_count = jobs[i].headers.count;
+        check_options(config, &jobs[i].item, "headers", &options);
+    }
+}
+
 static void node_error(struct hfi_config *config, const char *rule, const char *path, const char *fix, const char *why) {
     const struct hfi_node *node = hfi_tree_nearest(config->root, path);
     hfi_problem_add(&config->problems, true, rule, node->line, node->column, path, fix, "%s", why);
@@ -93,6 +125,7 @@ size_t hfi_config_check(struct hfi_config *config, struct hfi_check *check) {
         struct finder finder = {config, &downstreams[i].item, NULL};
         hf_policy_check(&downstreams[i].policy, report, &finder);
     }
+    check_downstreams(config);
     check->count = config->settings.jobs.count;
     check->types = hfi_arena_array(&config->arena, check->count + 1, sizeof *check->types);
     for (size_t i = 0; i < check->count; i++)

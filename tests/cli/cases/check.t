@@ -180,3 +180,22 @@ $ printf 'store: "sqlite:"\n' > y.yaml; holdfast check --config y.yaml
 E y.yaml:1:8: store: it names no store this program knows (write sqlite:PATH) [config.store]
 y.yaml: 1 error, 0 warnings
 [2]
+
+# What a runner would refuse at its start is told here, by the library's own rules.
+file y.yaml
+downstreams:
+  port: {url: "http://h:99999"}
+  host: {url: "http://[::1"}
+  length: {url: "http://h", headers: {Content-Length: "5"}}
+jobs:
+  push: {kind: http, downstream: length, headers: {transfer-encoding: chunked}, execution_timeout: 3m}
+end
+$ holdfast check --config y.yaml
+E y.yaml:2:15: downstreams.port.url: url: its port is not a number from 1 to 65535 (write it as https://host[:port][/path]) [config.downstream]
+E y.yaml:3:15: downstreams.host.url: url: it has no valid host (write it as https://host[:port][/path]) [config.downstream]
+E y.yaml:4:38: downstreams.length.headers: Content-Length: the header is set by holdfast itself (leave it out) [config.downstream]
+E y.yaml:6:51: jobs.push.headers: transfer-encoding: the header is set by holdfast itself (leave it out) [config.downstream]
+JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME TO DEATH
+push      default  length               6              4                24          4h45m
+y.yaml: 4 errors, 0 warnings
+[2]
