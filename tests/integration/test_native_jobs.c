@@ -231,11 +231,75 @@ static void a_drain_gives_back_uncounted(void **state) {
     hf_store_close(store);
 }
 
+/* A rejection by a downstream of the handler's own, with or without a call before it that reached the wire. */
+static struct hf_downstream *shut;
+
+static enum hf_result is_refused(struct hf_work *work, void *user) {
+    const bool *calls = user;
+    struct hf_permit permit;
+    struct hf_outcome *refusal = hf_outcome_new();
+    if (*calls) {
+        struct hf_request request = hf_request_to("nobody", "GET", "/");
+        struct hf_response *response = NULL;
+        request.no_retry = true;
+        if (hf_work_call(work, &request, &response, NULL) == 0)
+            hf_response_free(response);
+    }
+    int code = hf_guard_enter(shut, &permit, refusal);
+    enum hf_result result = code == HF_EREJECTED ? hf_work_end_as(work, refusal) : hf_work_ok(work, NULL, 0);
+    hf_outcome_free(refusal);
+    return result;
+}
+
+/* 3.3: only what reached no wire is uncounted. */
+static void a_rejection_after_a_call_is_counted(void **state) {
+    static bool calls[] = {false, true};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct hf_policy_options policy_options;
+        struct hf_policy *policy = NULL;
+        struct hf_runner *runner = NULL;
+        struct hf_job *job = NULL;
+        struct hf_downstream_options nobody = hf_downstream_at("nobody", "http://127.0.0.1:1");
+        struct hf_runner_options options;
+        struct hf_type_options type = hf_type_native("refused");
+        struct hf_runner_counts counts;
+        struct hf_store *store = open_store(i == 0 ? "refused.db" : "called.db");
+        hf_policy_options_init(&policy_options);
+        assert_int_equal(hf_policy_new(&policy_options, &policy, &error), 0);
+        assert_int_equal(hf_downstream_new("shut", policy, &shut, &error), 0);
+        assert_int_equal(hf_downstream_isolate(shut, 3600000, "a test"), 0);
+        hf_runner_options_init(&options);
+        options.until_idle = true;
+        options.downstreams = &nobody;
+        options.downstream_count = 1;
+        assert_int_equal(hf_runner_new(store, &options, &runner, &error), 0);
+        assert_int_equal(hf_runner_register(runner, &type, is_refused, &calls[i], &error), 0);
+        enqueue(store, "refused", NULL);
+        assert_int_equal(hf_runner_run(runner, &error), 0);
+        hf_runner_counts_init(&counts);
+        hf_runner_look(runner, &counts);
+        assert_int_equal(counts.started, 1);
+        assert_int_equal(counts.rejected, calls[i] ? 0 : 1);
+        assert_int_equal(counts.retried, calls[i] ? 1 : 0);
+        assert_int_equal(hf_store_get_job(store, 1, &job, &error), 0);
+        assert_int_equal(hf_job_look(job)->state, HF_JOB_PENDING);
+        assert_int_equal(hf_job_look(job)->executions, calls[i] ? 1 : 0);
+        assert_int_equal(hf_job_look(job)->failures, calls[i] ? 1 : 0);
+        hf_job_free(job);
+        hf_runner_free(runner);
+        hf_store_close(store);
+        hf_downstream_unref(shut);
+        hf_policy_unref(policy);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hanging_handlers_take_no_hostages),
         cmocka_unit_test(no_failure_looks_like_success),
         cmocka_unit_test(a_drain_gives_back_uncounted),
+        cmocka_unit_test(a_rejection_after_a_call_is_counted),
     };
     hf_log_set(HF_LOG_ERROR, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
