@@ -74,6 +74,14 @@ static size_t wait_below(struct caller *caller, size_t most) {
     return count;
 }
 
+/* hf_call_start says with a code alone what it does not send. */
+static int refuse(int code) {
+    if (code == HF_EINVAL)
+        return hfi_usage("call", "method and header names are words, a path has no blanks or #, framing headers are holdfast's",
+                         "the method, the path or a header cannot be sent");
+    return hfi_usage("call", code == HF_ETEXT ? "leave line breaks out of headers" : NULL, "%s", hf_strerror(code));
+}
+
 static int call_all(struct caller *caller, size_t parallel) {
     struct flight *flights = hfi_arena_array(&caller->session.config.arena, caller->count, sizeof *flights);
     struct hfi_progress progress;
@@ -91,7 +99,7 @@ static int call_all(struct caller *caller, size_t parallel) {
             pthread_mutex_lock(&caller->lock);
             caller->in_flight--;
             pthread_mutex_unlock(&caller->lock);
-            code = hfi_usage("call", code == HF_ETEXT ? "leave line breaks out of headers" : NULL, "%s", hf_strerror(code));
+            code = refuse(code);
         }
     }
     wait_below(caller, 1);

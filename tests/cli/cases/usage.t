@@ -66,3 +66,11 @@ $ holdfast enqueue t --unique="$UNSET"
 $ holdfast job list --queue ''
 ! holdfast: queue: its value is empty (set the variable it comes from, or leave the flag out)
 [2]
+
+# What a request cannot carry is not sent.
+$ printf 'downstreams: {s: {url: "http://127.0.0.1:9"}}\n' > call.yaml; holdfast call s '/a b' --config call.yaml
+! holdfast: call: the method, the path or a header cannot be sent (method and header names are words, a path has no blanks or #, framing headers are holdfast's)
+[2]
+$ holdfast call s / --header 'Content-Length: 9' --config call.yaml
+! holdfast: call: the method, the path or a header cannot be sent (method and header names are words, a path has no blanks or #, framing headers are holdfast's)
+[2]
