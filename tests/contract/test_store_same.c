@@ -332,7 +332,7 @@ static void do_prune(void) {
                              .cancelled_before = below(2) ? before : 0, .dead_before = below(2) ? before : 0,
                              .dead_letters_before = below(2) ? before : 0, .inbox_before = below(2) ? before : 0,
                              .limit = 100000};
-    for (uint32_t total = 0;; total += a.pruned) { /* how much goes at once is the store's own choice */
+    for (;;) { /* how much goes at once is the store's own choice */
         struct hfi_op_prune b = a;
         both(&a.op, &b.op, "prune");
         if (a.pruned == 0 && b.pruned == 0)
