@@ -34,11 +34,11 @@ run() {
 build build-test -Dwerror=true
 run build-test
 
-CC=clang build build-clang -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false
+CC=clang build build-clang -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
 export ASAN_OPTIONS=abort_on_error=1:detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 run build-clang --suite unit --suite contract --suite model --suite fault --suite integration --timeout-multiplier 4
 
-build build-tsan -Dwerror=true -Db_sanitize=thread
+build build-tsan -Dwerror=true -Db_sanitize=thread -Doptimization=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 run build-tsan --suite threads --timeout-multiplier 8
 

@@ -39,7 +39,7 @@ int hfi_sqlite_wal_hook(void *user, sqlite3 *db, const char *name, int frames) {
 }
 
 int hfi_sqlite_gate_enter(struct hfi_sqlite *store) {
-    int failed;
+    int failed = 0;
     if (store->gate < 0) {
         char path[HFI_PATH_MAX + 8];
         snprintf(path, sizeof path, "%s.ckpt", store->path);
