@@ -66,6 +66,13 @@ static inline void hf_error_init(struct hf_error *error) {
     error->size = (uint32_t)sizeof *error;
 }
 
+/* The same in one line. */
+static inline struct hf_error hf_error_none(void) {
+    struct hf_error error;
+    hf_error_init(&error);
+    return error;
+}
+
 /* Constant English text of a code; "success" for 0, "unknown error" for any other number. Thread-safe. Since 0.1. */
 HF_API const char *hf_strerror(int code);
 

@@ -134,6 +134,15 @@ static inline void hf_runner_options_init(struct hf_runner_options *options) {
     hf_runner_options_init_sized(options, (uint32_t)sizeof *options);
 }
 
+/* The same in one line, for a runner that calls these downstreams; the array is borrowed until hf_runner_new. */
+static inline struct hf_runner_options hf_runner_calling(const struct hf_downstream_options *downstreams, size_t count) {
+    struct hf_runner_options options;
+    hf_runner_options_init(&options);
+    options.downstreams = downstreams;
+    options.downstream_count = count;
+    return options;
+}
+
 /* A node: claims jobs of a store and runs them. */
 struct hf_runner;
 
