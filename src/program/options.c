@@ -107,8 +107,9 @@ static int read_value(const struct hfi_flag *flag, struct hfi_value *value) {
         code = hf_duration_parse(value->text, &value->number);
         if (code == HF_ETOOBIG)
             return hfi_usage(flag->name, NULL, "`%s` does not fit into 292 million years", value->text);
-        return code ? hfi_usage(flag->name, "write 250ms, 5s, 2m, 1h or 7d", "`%s` is not a duration with a unit", value->text)
-                    : 0;
+        if (code != 0)
+            return hfi_usage(flag->name, "write 250ms, 5s, 2m, 1h or 7d", "`%s` is not a duration with a unit", value->text);
+        return value->number < flag->min ? hfi_usage(flag->name, "leave it out for none", "`%s` is no time at all", value->text) : 0;
     case HFI_FLAG_TIME:
         code = hf_time_parse(value->text, &value->number);
         return code ? hfi_usage(flag->name, "write 2026-11-30T10:05:00Z or 2026-11-30T11:05:00+01:00",

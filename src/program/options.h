@@ -25,7 +25,7 @@ struct hfi_flag {
     enum hfi_flag_kind kind;
     const char *value; /* how help names the value */
     const char *help;
-    int64_t min, max;  /* NUMBER: inclusive */
+    int64_t min, max;  /* NUMBER: inclusive; DURATION: min only, ms */
     bool required;
     bool hidden;       /* not in help */
 };

@@ -22,7 +22,7 @@ static const struct hfi_flag flags[] = {
     {.name = "header", .kind = HFI_FLAG_LIST, .value = "'NAME: VALUE'", .help = "a header besides the downstream's"},
     {.name = "data", .kind = HFI_FLAG_BYTES, .value = "D|@F", .help = "the body: a text, or @FILE, or @- for stdin"},
     {.name = "idempotency-key", .kind = HFI_FLAG_TEXT, .value = "K", .help = "sent with every attempt; lets any method be retried"},
-    {.name = "timeout", .kind = HFI_FLAG_DURATION, .value = "D", .help = "total limit, if less than the downstream's"},
+    {.name = "timeout", .kind = HFI_FLAG_DURATION, .min = 1, .value = "D", .help = "total limit, if less than the downstream's"},
     {.name = "no-retry", .kind = HFI_FLAG_SWITCH, .help = "one attempt"},
     {.name = "repeat", .kind = HFI_FLAG_NUMBER, .value = "N", .help = "call N times (default: 1)", .min = 1, .max = 1000000},
     {.name = "parallel", .kind = HFI_FLAG_NUMBER, .value = "N", .help = "up to N at once (default: 1)", .min = 1, .max = 1000},

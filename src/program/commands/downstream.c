@@ -213,7 +213,7 @@ static void print_changed(const char *name, bool isolated) {
 }
 
 static const struct hfi_flag isolate_flags[] = {
-    {.name = "for", .kind = HFI_FLAG_DURATION, .value = "D", .help = "end by itself after D (default: until closed)"},
+    {.name = "for", .kind = HFI_FLAG_DURATION, .min = 1, .value = "D", .help = "end by itself after D (default: until closed)"},
     {.name = "reason", .kind = HFI_FLAG_TEXT, .value = "R", .help = "why, shown to everybody", .required = true},
     {0},
 };

@@ -24,7 +24,7 @@ struct hfi_spec {
         {.name = "curve", .kind = HFI_FLAG_TEXT, .value = "\"60s,5m\"", .help = "waits between executions"},                     \
         {.name = "unique", .kind = HFI_FLAG_TEXT, .value = "KEY", .help = "at most one such job that has not ended"},            \
         {.name = "limit", .kind = HFI_FLAG_TEXT, .value = "NAME:KEY", .help = "belongs to this limit; kept, but no limit is enforced yet"}, \
-        {.name = "expires-in", .kind = HFI_FLAG_DURATION, .value = "D", .help = "not started later than D from now"},            \
+        {.name = "expires-in", .kind = HFI_FLAG_DURATION, .min = 1, .value = "D", .help = "not started later than D from now"},            \
         {.name = "correlation", .kind = HFI_FLAG_TEXT, .value = "ID", .help = "id for logs and alerts, up to 64 bytes"},         \
         {.name = "downstream", .kind = HFI_FLAG_TEXT, .value = "D", .help = "downstream (default: the type's)"},                 \
         {.name = "content-type", .kind = HFI_FLAG_TEXT, .value = "T", .help = "media type of the payload"},                      \

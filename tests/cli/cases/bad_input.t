@@ -2,6 +2,15 @@
 $ holdfast enqueue
 ! holdfast: enqueue: it needs a type (holdfast enqueue TYPE [PAYLOAD])
 [2]
+$ holdfast enqueue t --expires-in 0s
+! holdfast: expires-in: `0s` is no time at all (leave it out for none)
+[2]
+$ holdfast downstream isolate d --for 0ms --reason r
+! holdfast: for: `0ms` is no time at all (leave it out for none)
+[2]
+$ holdfast call d --timeout 0s
+! holdfast: timeout: `0s` is no time at all (leave it out for none)
+[2]
 $ holdfast enqueue t --in 5
 ! holdfast: in: `5` is not a duration with a unit (write 250ms, 5s, 2m, 1h or 7d)
 [2]
