@@ -83,8 +83,7 @@ static void follow_curve(const struct hfi_event *event, const struct hfi_rules *
 
 /* May it run again? Executions that ended in a snooze are not held against it (I37). */
 static bool used_up(const struct hfi_job *job, const struct hfi_rules *rules) {
-    uint32_t used = job->executions > job->snoozes ? job->executions - job->snoozes : 0;
-    return used >= hfi_max_executions(job, rules);
+    return hfi_executions_left(job, rules) == 0;
 }
 
 /* By the configuration of this node, or of the one that started it. */

@@ -36,6 +36,10 @@ void hfi_hand_start(struct hfi_hand *hand, int64_t node, struct hf_wall now, con
     hand->rules.repeatable = !lane || !lane->not_repeatable;
 }
 
+bool hfi_probe_suits(const struct hfi_job *job, const struct hfi_rules *rules) {
+    return rules->repeatable && hfi_executions_left(job, rules) >= 2;
+}
+
 void hfi_hand_lapse(struct hfi_hand *hand, const struct hfi_op_sweep *op) {
     begin(hand, HFI_EVENT_LAPSED, op->by, op->now);
     hand->event.error_type = "lease.lapsed";

@@ -16,6 +16,13 @@ struct hfi_hand {
 void hfi_hand_claim(struct hfi_hand *hand, int64_t node, struct hf_wall now);
 /* `lane`: what its claim says about the jobs; NULL = repeatable, no policy. */
 void hfi_hand_start(struct hfi_hand *hand, int64_t node, struct hf_wall now, const struct hfi_admitted *lane);
+/*
+ * A probe may well fail: it goes to a job that loses nothing by it, repeatable and with an execution left after this
+ * one. `rules`: of its start. Claims of a probing lane take such jobs among the first HFI_PROBE_LOOK due ones of each
+ * priority, in order; when there is none, the first as ever.
+ */
+#define HFI_PROBE_LOOK 64
+bool hfi_probe_suits(const struct hfi_job *job, const struct hfi_rules *rules);
 void hfi_hand_lapse(struct hfi_hand *hand, const struct hfi_op_sweep *op);
 void hfi_hand_expire(struct hfi_hand *hand, const struct hfi_op_expire *op);
 void hfi_hand_quarantine(struct hfi_hand *hand, const struct hfi_op_quarantine *op);

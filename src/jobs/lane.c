@@ -217,11 +217,20 @@ static void give_back(struct hfi_lanes *lanes, struct hfi_lane *lane) {
         lane->site->used--;
 }
 
-/* The next lane of the queue that may take one, moved to the end of its turn; NULL if none may. */
-static struct hfi_lane *next_lane(const struct hfi_lanes *lanes, struct hfi_lane_queue *queue, int64_t now_us) {
+/* Are its jobs probes that one may choose among? */
+static bool is_probe(const struct hfi_lane *lane) {
+    return lane->site != NULL && lane->site->probing && lane->type->options.repeatable;
+}
+
+/*
+ * The next lane of the queue that may take one, moved to the end of its turn; NULL if none may. `probes`: only one of
+ * those.
+ */
+static struct hfi_lane *next_lane(const struct hfi_lanes *lanes, struct hfi_lane_queue *queue, int64_t now_us,
+                                  bool probes) {
     struct hfi_lane *previous = NULL;
     for (struct hfi_lane *lane = queue->first; lane != NULL; previous = lane, lane = lane->next) {
-        if (!may_take(lanes, lane, now_us))
+        if (!may_take(lanes, lane, now_us) || (probes && !is_probe(lane)))
             continue;
         if (lane->next == NULL)
             return lane;
@@ -254,7 +263,7 @@ static struct hfi_lane *pick(struct hfi_lanes *lanes, size_t from, size_t to, bo
         }
         if (best == NULL)
             return NULL;
-        struct hfi_lane *lane = next_lane(lanes, best, now_us);
+        struct hfi_lane *lane = next_lane(lanes, best, now_us, false);
         if (lane == NULL) {
             spent[best_at] = true;
             continue;
@@ -277,38 +286,60 @@ static void begin_round(struct hfi_lanes *lanes) {
     }
 }
 
+struct round {
+    struct hfi_admitted *admitted;
+    size_t count, room;
+    uint32_t total, max;
+};
+
+static bool is_full(const struct round *round) {
+    return round->total >= round->max;
+}
+
+/* One job more of the lane. A lane too many for `admitted` gets nothing and ends the round. */
+static void grant(struct hfi_lanes *lanes, struct round *round, struct hfi_lane *lane) {
+    if (lane->grant == 0) {
+        if (round->count == round->room) {
+            round->max = round->total;
+            return;
+        }
+        round->admitted[round->count++] = (struct hfi_admitted){.lane = lane->id, .probe = is_probe(lane)};
+    }
+    take(lanes, lane);
+    round->total++;
+}
+
+static void grant_probes(struct hfi_lanes *lanes, struct round *round, int64_t now_us) {
+    struct hfi_lane *lane;
+    for (size_t i = 0; i < lanes->queue_count; i++)
+        while (lanes->queues[i]->wanted && !is_full(round) &&
+               (lane = next_lane(lanes, lanes->queues[i], now_us, true)) != NULL)
+            grant(lanes, round, lane);
+}
+
 size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, uint32_t max, struct hfi_admitted *admitted,
                        size_t room, uint32_t *total) {
+    struct round round = {.admitted = admitted, .room = room, .max = max};
     *total = 0;
     begin_round(lanes);
     bool *spent = hfi_alloc(lanes->queue_count == 0 ? 1 : lanes->queue_count);
     if (spent == NULL)
         return 0; /* nothing is claimed in this round; the next poll tries again */
-    size_t count = 0;
+    grant_probes(lanes, &round, now_us);
     for (size_t i = 0; i < lanes->queue_count; i++)
         spent[i] = !lanes->queues[i]->wanted;
     for (size_t from = 0, to; from < lanes->queue_count; from = to) {
         for (to = from + 1; to < lanes->queue_count && lanes->queues[to]->order == lanes->queues[from]->order;)
             to++;
         struct hfi_lane *lane;
-        while (*total < max && (lane = pick(lanes, from, to, spent, now_us)) != NULL) {
-            if (lane->grant == 0) {
-                if (count == room) {
-                    max = *total;
-                    break;
-                }
-                memset(&admitted[count], 0, sizeof admitted[count]);
-                admitted[count].lane = lane->id;
-                count++;
-            }
-            take(lanes, lane);
-            ++*total;
-        }
+        while (!is_full(&round) && (lane = pick(lanes, from, to, spent, now_us)) != NULL)
+            grant(lanes, &round, lane);
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < round.count; i++)
         admitted[i].max = hfi_lanes_find(lanes, admitted[i].lane)->grant;
     hfi_free(spent);
-    return count;
+    *total = round.total;
+    return round.count;
 }
 
 void hfi_lanes_claimed(struct hfi_lanes *lanes, const struct hfi_admitted *admitted, int64_t now_us, int64_t hold_us) {

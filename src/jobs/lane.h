@@ -18,6 +18,9 @@
  * slots it gets M − min(other known queues, M / 2), and a queue that has none in use may always start one more, up to M
  * of these in all. So a queue full of hanging jobs never keeps another one from starting [S3.3, S3.15].
  *
+ * Probes. A site that is probing gives its places to lanes of repeatable types first, ahead of all other order: a probe
+ * may fail, and a job that cannot be repeated would die of it. Without such a lane any other may have them.
+ *
  * Order. Queues by `order`; those of one order share by weight (smooth weighted round robin); the lanes of a queue take
  * turns. A lane asks for more each time it filled its quota, so one that has little does not take a round for itself.
  */
@@ -39,6 +42,7 @@ struct hfi_lane_site {
     uint32_t free;    /* attempts it would admit now, less what is reserved and has not begun */
     uint32_t used;    /* jobs reserved or running */
     uint32_t waiting; /* of these: reserved, not begun */
+    bool probing;     /* what it admits are probes; set with `free` */
     bool blocked;     /* out: a due lane was kept back by it */
 };
 

@@ -57,6 +57,7 @@ static void look_at(struct hfi_runner *runner, struct hfi_site *site, struct hf_
     struct hfi_breaker_look look;
     hfi_breaker_look(&site->downstream->breaker, now, &look);
     site->ready_at_us = 0;
+    slots->probing = site->parks && look.probe_ready;
     site->keeps = site->parks && (look.state != HF_BREAKER_CLOSED || look.gate_us > now.us);
     if (!site->parks && look.state != HF_BREAKER_RAMP)
         allowance = room; /* an open breaker fails them at once, as asked for [S0.30] */

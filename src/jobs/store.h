@@ -125,6 +125,7 @@ struct hfi_admitted {
     uint32_t max;
     const struct hfi_curve *policy; /* with `start`: fixed on jobs that have none */
     bool not_repeatable;            /* with `start`: noted on them */
+    bool probe;                     /* its jobs are probes of a broken downstream: hfi_probe_suits goes before the order */
     uint32_t claimed;               /* out */
     bool more;                      /* out: it has more due jobs */
 };

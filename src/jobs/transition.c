@@ -32,6 +32,12 @@ uint32_t hfi_max_executions(const struct hfi_job *job, const struct hfi_rules *r
     return max > 0 ? max : 1;
 }
 
+uint32_t hfi_executions_left(const struct hfi_job *job, const struct hfi_rules *rules) {
+    uint32_t used = job->executions > job->snoozes ? job->executions - job->snoozes : 0;
+    uint32_t max = hfi_max_executions(job, rules);
+    return used < max ? max - used : 0;
+}
+
 static bool started(const struct hfi_job *job) {
     return job->started_at_us != 0;
 }

@@ -81,6 +81,7 @@ struct hfi_change {
 
 /* Executions in force: explicit > policy of the job > rules; 1 at least. Snoozed executions do not count against it (I37). */
 uint32_t hfi_max_executions(const struct hfi_job *job, const struct hfi_rules *rules);
+uint32_t hfi_executions_left(const struct hfi_job *job, const struct hfi_rules *rules);
 
 /*
  * 0, or HF_ESTATE when the state does not know the event (`change` is untouched then). A running job with started_at 0 is

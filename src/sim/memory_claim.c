@@ -150,6 +150,54 @@ static int stage_claim(struct hfi_memory *store, struct claim *claim, const stru
     return 0;
 }
 
+/* A row out of its heap: staged, or set aside when it cannot be claimed. */
+static int take(struct hfi_memory *store, struct claim *claim, struct hfi_admitted *admitted,
+                struct hfi_memory_job *row) {
+    int code = stage_claim(store, claim, admitted, row);
+    if (code == HF_ESTATE)
+        return skip(claim, row); /* only this job, never the rest (I33) */
+    if (code != 0)
+        put_back(row);
+    else
+        admitted->claimed++;
+    return code;
+}
+
+static bool is_full(const struct claim *claim, const struct hfi_admitted *admitted) {
+    return admitted->claimed == admitted->max || claim->count == claim->op->max;
+}
+
+static bool has_expired(const struct hfi_memory_job *row, int64_t now_us) {
+    return row->job->expires_at_us != 0 && row->job->expires_at_us <= now_us;
+}
+
+/* Jobs that suit as probes, among the first few due of each priority; those passed over go back to their places. */
+static int claim_probes(struct hfi_memory *store, struct claim *claim, struct hfi_admitted *admitted,
+                        struct hfi_memory_lane *lane) {
+    int64_t now_us = claim->op->now.us;
+    size_t mark = claim->skipped_count;
+    struct hfi_hand hand;
+    int code = 0;
+    hfi_hand_start(&hand, claim->op->node, claim->op->now, admitted);
+    for (size_t i = HFI_PRIORITIES; i > 0; i--) {
+        const struct hfi_heap_item *first;
+        for (uint32_t seen = 0; code == 0 && seen < HFI_PROBE_LOOK && !is_full(claim, admitted);) {
+            first = hfi_heap_first(&lane->due[i - 1]);
+            if (!first || first->at_us > now_us)
+                break;
+            struct hfi_memory_job *row = first->row;
+            bool expired = has_expired(row, now_us);
+            seen += !expired;
+            hfi_heap_remove(&lane->due[i - 1], &row->due);
+            code = expired || !hfi_probe_suits(row->job, &hand.rules) ? skip(claim, row)
+                                                                      : take(store, claim, admitted, row);
+        }
+    }
+    while (claim->skipped_count > mark)
+        put_back(claim->skipped[--claim->skipped_count]);
+    return code;
+}
+
 static int claim_lane(struct hfi_memory *store, struct claim *claim, struct hfi_admitted *admitted) {
     struct hfi_op_claim *op = claim->op;
     struct hfi_memory_job *row;
@@ -160,26 +208,17 @@ static int claim_lane(struct hfi_memory *store, struct claim *claim, struct hfi_
     struct hfi_memory_lane *lane = store->lanes.items[admitted->lane - 1];
     if (hfi_memory_pause_of(store, lane->queue, op->now))
         return 0;
-    while ((row = take_due(lane, op->now.us)) != NULL) {
-        if (admitted->claimed == admitted->max || claim->count == op->max) {
-            bool fits = row->job->expires_at_us == 0 || row->job->expires_at_us > op->now.us;
-            admitted->more = fits;
-            int code = skip(claim, row);
-            if (code != 0 || fits)
-                return code;
-            continue;
+    int code = admitted->probe ? claim_probes(store, claim, admitted, lane) : 0;
+    bool served = admitted->claimed > 0; /* then what remains is whether there are more */
+    while (code == 0 && !admitted->more && (row = take_due(lane, op->now.us)) != NULL) {
+        if (served || is_full(claim, admitted)) {
+            admitted->more = !has_expired(row, op->now.us);
+            code = skip(claim, row);
+        } else {
+            code = take(store, claim, admitted, row);
         }
-        int code = stage_claim(store, claim, admitted, row);
-        if (code == 0)
-            admitted->claimed++;
-        else if (code != HF_ESTATE)
-            put_back(row);
-        else
-            code = skip(claim, row); /* only this job, never the rest (I33) */
-        if (code != 0)
-            return code;
     }
-    return 0;
+    return code;
 }
 
 static void finish_claim(struct hfi_memory *store, struct claim *claim, int code) {

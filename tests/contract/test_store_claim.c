@@ -2,6 +2,8 @@
 /* Contract of the store: lanes, the order of claims, reservations and starts, owner writes and their fence. */
 #include "store_world.h"
 
+#include "jobs/hands.h"
+
 static int64_t put_at(const char *type, int32_t priority, int64_t run_at_us) {
     struct hf_job_spec spec = world_spec(type, NULL);
     spec.priority = priority;
@@ -53,6 +55,83 @@ static void lanes_are_taken_in_the_order_given_up_to_the_maximum_of_all(void **s
     assert_false(lanes[1].more);
     for (size_t i = 0; i < op.count; i++)
         hfi_free(jobs[i]);
+}
+
+static int64_t put_with(int32_t priority, uint32_t max_executions, int64_t expires_at_us) {
+    struct hf_job_spec spec = world_spec("a", NULL);
+    spec.priority = priority;
+    spec.max_executions = max_executions;
+    spec.expires_at_us = expires_at_us;
+    return world_put(&spec);
+}
+
+/* One claim of lane a as probes: how many, and whether more are due. */
+static uint32_t probe(uint32_t max, bool not_repeatable, bool *more, int64_t *ids) {
+    struct hfi_admitted lane = {.lane = world_lane("default", "a"), .max = max, .policy = &world.curve,
+                                .not_repeatable = not_repeatable, .probe = true};
+    struct hfi_job *jobs[8];
+    struct hfi_op_claim op = {.op = {.kind = HFI_OP_CLAIM}, .node = world.node, .now = world.now, .start = true,
+                              .lanes = &lane, .lane_count = 1, .max = max, .jobs = jobs};
+    assert_int_equal(world_do(&op.op), 0);
+    assert_int_equal(op.count, lane.claimed);
+    for (size_t i = 0; i < op.count; i++) {
+        assert_int_equal(jobs[i]->executions, 1);
+        ids[i] = jobs[i]->id;
+        hfi_free(jobs[i]);
+    }
+    *more = lane.more;
+    return lane.claimed;
+}
+
+static void probes_pass_over_jobs_with_nothing_to_spare(void **state) { /* 3.4 */
+    (void)state;
+    bool more;
+    int64_t ids[8], last = put_with(9, 1, 0);
+    put_with(9, 1, T0 + 1);
+    int64_t poor = put_with(5, 1, 0), two = put_with(5, 2, 0), plain = put_with(5, 0, 0), low = put_with(0, 0, 0);
+    world.now.us += 1;
+    assert_int_equal(probe(1, false, &more, ids), 1);
+    assert_int_equal(ids[0], two);
+    assert_true(more);
+    assert_int_equal(world_job(last)->executions, 0);
+    assert_int_equal(probe(3, false, &more, ids), 2); /* the two that suit: the rest waits for their answers */
+    assert_int_equal(ids[0], plain);
+    assert_int_equal(ids[1], low);
+    assert_true(more);
+    assert_int_equal(probe(1, false, &more, ids), 1); /* none suits: the first is better than no probe */
+    assert_int_equal(ids[0], last);
+    assert_true(more);
+    assert_int_equal(probe(3, false, &more, ids), 1);
+    assert_int_equal(ids[0], poor);
+    assert_false(more);
+    assert_int_equal(probe(1, false, &more, ids), 0);
+    assert_false(more);
+}
+
+static void a_probe_of_what_cannot_be_repeated_is_the_first(void **state) { /* 3.4 */
+    (void)state;
+    bool more;
+    int64_t ids[8], first = put_with(5, 1, 0);
+    put_with(5, 0, 0);
+    assert_int_equal(probe(1, true, &more, ids), 1);
+    assert_int_equal(ids[0], first);
+    assert_true(more);
+}
+
+static void a_probe_is_looked_for_among_a_bounded_number(void **state) {
+    (void)state;
+    bool more;
+    int64_t ids[8], first = put_with(5, 1, 0);
+    for (int i = 1; i < HFI_PROBE_LOOK; i++)
+        put_with(5, 1, 0);
+    put_with(5, 0, 0);
+    assert_int_equal(probe(1, false, &more, ids), 1);
+    assert_int_equal(ids[0], first);
+    int64_t next = put_with(3, 0, 0); /* another priority, looked at for itself */
+    assert_int_equal(probe(1, false, &more, ids), 1);
+    assert_true(ids[0] == next - 1); /* and now the last of those above is near enough */
+    assert_int_equal(probe(1, false, &more, ids), 1);
+    assert_int_equal(ids[0], next);
 }
 
 static void an_empty_or_unknown_lane_gives_nothing(void **state) {
@@ -299,6 +378,9 @@ static void a_rejection_takes_its_execution_back(void **state) { /* 3.3 */
 
 WORLD_MAIN(WORLD_TEST(the_order_in_a_lane_is_priority_then_due_time_then_id),
            WORLD_TEST(lanes_are_taken_in_the_order_given_up_to_the_maximum_of_all),
+           WORLD_TEST(probes_pass_over_jobs_with_nothing_to_spare),
+           WORLD_TEST(a_probe_of_what_cannot_be_repeated_is_the_first),
+           WORLD_TEST(a_probe_is_looked_for_among_a_bounded_number),
            WORLD_TEST(an_empty_or_unknown_lane_gives_nothing),
            WORLD_TEST(a_reservation_counts_nothing_until_it_starts), WORLD_TEST(a_policy_is_fixed_at_the_first_start),
            WORLD_TEST(the_whole_curve_then_death), WORLD_TEST(nothing_past_its_expiry_is_claimed),

@@ -117,7 +117,8 @@ static int64_t lane_in(int which, const char *queue, const char *type) {
 
 static void do_claim(void) {
     const char *queue = pick(queues, 2), *type = pick(types, 3);
-    struct hfi_admitted lanes[2] = {{.max = (uint32_t)(1 + below(3)), .policy = &world.curve}};
+    struct hfi_admitted lanes[2] = {{.max = (uint32_t)(1 + below(3)), .policy = &world.curve,
+                                      .not_repeatable = below(8) == 0, .probe = below(4) == 0}};
     struct hfi_job *jobs[2][4];
     struct hfi_op_claim ops[2];
     bool start = below(3) != 0;

@@ -230,6 +230,54 @@ static void a_site_admits_what_it_says(void **state) {
     hfi_lanes_end(&stage.lanes);
 }
 
+static bool probes(const struct stage *stage, int64_t lane) {
+    for (size_t i = 0; i < stage->count; i++)
+        if (stage->admitted[i].lane == lane)
+            return stage->admitted[i].probe;
+    return false;
+}
+
+/* 3.4: a probe goes to what may be repeated, whatever its queue's order; to the rest only where that has no slot. */
+static void a_probing_site_asks_what_may_be_repeated_first(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hfi_lane_site site = {.free = 3, .probing = true};
+    begin(&stage, 1);
+    set_queue(&stage, 0, "critical", 1, 1, 0);
+    set_queue(&stage, 1, "reports", 2, 1, 2);
+    struct hfi_type careful = stage.noop;
+    stage.noop.options.repeatable = true;
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 10), 0);
+    add(&stage, 1, "critical", &careful, &site);
+    struct hfi_lane *lane = add(&stage, 2, "reports", &stage.noop, &site);
+    add(&stage, 3, "critical", &stage.noop, NULL);
+    admit(&stage, 4);
+    assert_int_equal(granted(&stage, 2), 2); /* all that its queue may have */
+    assert_int_equal(granted(&stage, 1), 1);
+    assert_int_equal(granted(&stage, 3), 1);
+    assert_true(probes(&stage, 2));
+    assert_false(probes(&stage, 1)); /* nothing to choose among */
+    assert_false(probes(&stage, 3));
+    hfi_lane_release(&stage.lanes, lane, false);
+    hfi_lane_release(&stage.lanes, lane, false);
+    site.free = 1;
+    admit(&stage, 4);
+    assert_int_equal(granted(&stage, 2), 1);
+    assert_int_equal(granted(&stage, 1), 0);
+    hfi_lane_release(&stage.lanes, lane, false);
+    site.free = 1;
+    lane->due = false;
+    admit(&stage, 4);
+    assert_int_equal(granted(&stage, 1), 1);
+    lane->due = true;
+    site.free = 1;
+    site.probing = false; /* closed again: the order of queues */
+    admit(&stage, 4);
+    assert_int_equal(granted(&stage, 1), 1);
+    assert_int_equal(granted(&stage, 2), 0);
+    hfi_lanes_end(&stage.lanes);
+}
+
 static void what_was_not_claimed_is_given_back(void **state) {
     (void)state;
     struct stage stage;
@@ -307,6 +355,7 @@ static void no_slot_is_granted_twice(void **state) {
     uint64_t seed = test_seed("lane");
     hfi_random_seed(&random, seed);
     begin(&stage, 6);
+    stage.native.options.repeatable = true;
     set_queue(&stage, 0, "own", 1, 1, 3);
     set_queue(&stage, 1, "a", 2, 2, 0);
     set_queue(&stage, 2, "b", 2, 1, 0);
@@ -316,7 +365,9 @@ static void no_slot_is_granted_twice(void **state) {
         add(&stage, i, names[i % 4], i % 3 ? &stage.native : &stage.noop, i % 2 ? &sites[i % 4 / 2] : NULL);
     for (int step = 0; step < 20000; step++) {
         for (int i = 0; i < 2; i++)
-            sites[i].free = (uint32_t)hfi_random_below(&random, 4);
+            sites[i] = (struct hfi_lane_site){.free = (uint32_t)hfi_random_below(&random, 4),
+                                              .used = sites[i].used, .waiting = sites[i].waiting,
+                                              .probing = hfi_random_below(&random, 2) == 0};
         for (size_t i = 0; i < stage.lanes.count; i++)
             stage.lanes.lanes[i]->due = hfi_random_below(&random, 2);
         admit(&stage, 1 + (uint32_t)hfi_random_below(&random, 20));
@@ -360,6 +411,7 @@ int main(void) {
         cmocka_unit_test(a_hanging_queue_never_keeps_another_from_starting),
         cmocka_unit_test(paused_unknown_and_unwanted_lanes_get_nothing),
         cmocka_unit_test(a_site_admits_what_it_says),
+        cmocka_unit_test(a_probing_site_asks_what_may_be_repeated_first),
         cmocka_unit_test(what_was_not_claimed_is_given_back),
         cmocka_unit_test(an_empty_lane_is_held_and_asks_for_little),
         cmocka_unit_test(a_full_lane_asks_for_more_each_time),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Claims: for each admitted lane, priority by priority, the earliest due jobs through the index (lane, priority DESC,
- * run_at): no sort, no row read that is not claimed. Must never hand out a job whose row was not written. Writer thread.
+ * run_at): no sort, no row read that is not claimed, but for a few where probes are chosen. Must never hand out a job
+ * whose row was not written. Writer thread.
  */
 #include <string.h>
 
@@ -58,8 +59,8 @@ static int write_back(struct claim *claim, size_t from) {
     return 0;
 }
 
-/* Due jobs of one priority, `room` at most. */
-static int claim_priority(struct claim *claim, int priority, uint32_t room) {
+/* Due jobs of one priority, `room` at most; `probes`: only such as suit, among the first few. */
+static int claim_priority(struct claim *claim, int priority, uint32_t room, bool probes) {
     struct hfi_sqlite *store = claim->store;
     struct hfi_op_claim *op = claim->op;
     size_t first = op->count;
@@ -69,14 +70,18 @@ static int claim_priority(struct claim *claim, int priority, uint32_t room) {
     sqlite3_bind_int64(due, 1, claim->lane->lane);
     sqlite3_bind_int(due, 2, priority);
     sqlite3_bind_int64(due, 3, op->now.us);
-    sqlite3_bind_int64(due, 4, (int64_t)room + 1); /* one more tells whether there are more */
+    sqlite3_bind_int64(due, 4, probes ? HFI_PROBE_LOOK : (int64_t)room + 1); /* one more tells whether there are more */
     while (hfi_sql_row(store, due)) {
         struct hfi_job row;
         if (op->count - first == room) {
             claim->lane->more = true;
             break;
         }
-        struct hfi_job *job = hfi_sqlite_read_job(store, due, &row) == 0 ? take(claim, &row) : NULL;
+        if (hfi_sqlite_read_job(store, due, &row) != 0)
+            break;
+        if (probes && !hfi_probe_suits(&row, &claim->begin.rules))
+            continue;
+        struct hfi_job *job = take(claim, &row);
         if (store->fault != 0)
             break;
         if (job)
@@ -114,11 +119,20 @@ static int is_paused(struct hfi_sqlite *store, const char *queue, struct hf_wall
     return store->fault;
 }
 
+static int claim_priorities(struct claim *claim, uint32_t room, bool probes) {
+    struct hfi_admitted *lane = claim->lane;
+    int priority = INT32_MAX;
+    lane->more = false;
+    while (!lane->more && next_priority(claim->store, lane->lane, &priority))
+        if (claim_priority(claim, priority, room - lane->claimed, probes) != 0)
+            break;
+    return claim->store->fault;
+}
+
 static int claim_lane(struct claim *claim, uint32_t room) {
     struct hfi_sqlite *store = claim->store;
     struct hfi_admitted *lane = claim->lane;
     const struct hfi_lane_texts *texts = hfi_sqlite_lane_texts(store, lane->lane);
-    int priority = INT32_MAX;
     bool paused;
     if (!texts || is_paused(store, texts->queue, claim->op->now, &paused) != 0 || paused)
         return store->fault;
@@ -128,10 +142,11 @@ static int claim_lane(struct claim *claim, uint32_t room) {
         return store->fault;
     if (room > lane->max)
         room = lane->max;
-    while (!lane->more && next_priority(store, lane->lane, &priority))
-        if (claim_priority(claim, priority, room - lane->claimed) != 0)
-            return store->fault;
-    if (store->fault == 0 && !lane->more)
+    if (lane->probe && claim_priorities(claim, room, true) != 0)
+        return store->fault;
+    if (lane->claimed > 0)
+        room = lane->claimed; /* it is served: what remains is whether there are more */
+    if (claim_priorities(claim, room, false) == 0 && !lane->more)
         hfi_sqlite_lane_exhausted(store, lane->lane);
     return store->fault;
 }
