@@ -197,7 +197,7 @@ struct hf_runner_counts {
     uint64_t lost;       /* executions whose end could not be recorded as theirs: the job had another owner by then */
     uint64_t running;    /* now, those included whose end is being written */
     uint64_t quarantined; /* jobs of unknown types; never started */
-    uint64_t lapsed;     /* jobs taken from nodes that were gone */
+    uint64_t lapsed;     /* jobs taken from nodes that were gone, or that this one had lost track of */
     uint64_t orphaned;   /* of these: died with it */
     uint64_t expired;    /* ended unstarted, past expires_at */
     uint64_t overdue;    /* executions that still ran 10 s after their limit */

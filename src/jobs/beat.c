@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Beats: tells the other nodes that this one lives, hears of cancel requests, and stops the node's own executions in
+ * Beats: tells the other nodes that this one lives, hears what is its own by the rows, and stops the node's own executions in
  * good time when no beat gets stored (I2), before another node may take them. Goes on until the last job of a drain has
  * ended (I16). Loop thread.
  */
-#include "base/alloc.h"
 #include "base/log.h"
 #include "jobs/runner_state.h"
 
@@ -31,15 +30,6 @@ static void self_stop(struct hfi_timer *timer, void *user) {
     hfi_execute_stop_all(runner, HFI_STOP_LOST, hurry);
     if (!hurry)
         hfi_runner_arm(runner, &runner->self_stop_timer, grace_ms(runner) / 2);
-}
-
-static void cancel_requested(struct hfi_runner *runner, int64_t id) {
-    for (struct hf_work *work = runner->first; work != NULL; work = work->next) {
-        if (work->job->id == id && work->job->owner == runner->node) {
-            hfi_execute_stop(work, HFI_STOP_CANCEL, false);
-            return;
-        }
-    }
 }
 
 /* Others took our jobs: what still runs must not go on, and we begin again under a new id. */
@@ -72,12 +62,8 @@ static void beat_done(struct hfi_op *op, void *user) {
         runner->lost = false;
         if (runner->beating)
             arm_self_stop(runner);
-        for (size_t i = 0; i < beat->cancelled_count; i++)
-            cancel_requested(runner, beat->cancelled[i]);
+        hfi_reconcile(runner, beat->owned, beat->owned_count);
     }
-    if (op->code == 0)
-        hfi_free(beat->cancelled);
-    beat->cancelled = NULL;
     if (runner->life != HFI_LIFE_RUNNING)
         hfi_drain_check(runner);
 }
@@ -92,8 +78,8 @@ static void beat_fired(struct hfi_timer *timer, void *user) {
     op->node = runner->node;
     op->beat = ++runner->beat;
     op->now = hfi_runner_wall(runner);
-    op->cancelled = NULL;
-    op->cancelled_count = 0;
+    op->owned = NULL;
+    op->owned_count = 0;
     op->known = false;
     op->op.urgent = true;
     runner->beat_out = true;

@@ -78,6 +78,7 @@ static void claim_failed(struct hfi_runner *runner, int code) {
 
 static void take_claim(struct hfi_runner *runner) {
     struct hfi_op_claim *op = &runner->claim_op;
+    runner->claims_back++;
     if (op->op.code != 0)
         op->count = 0;
     for (size_t i = 0; i < op->lane_count; i++) {

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "jobs/runner_state.h"
@@ -211,9 +212,17 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
             HFI_S("event", hfi_event_name((int)op->event.kind)), HFI_I("execution", op->job->executions), NULL);
 }
 
-void hfi_dead_told(const struct hfi_runner *runner, const struct hfi_dead_note *note) {
+static void log_note(const struct hfi_runner *runner, const struct hfi_dead_note *note) {
     hfi_log(HF_LOG_ERROR, "job.dead", HFI_I("job", note->job_id), HFI_I("dead_letter", note->dead_id),
             HFI_S("type", note->type), HFI_S("class", hf_death_class_name((int)note->death_class)),
             HFI_S("error_type", note->error_type), HFI_I("executions", note->executions),
             HFI_S("correlation_id", note->correlation_id), HFI_I("node", runner->node), NULL);
+}
+
+void hfi_deaths_told(struct hfi_runner *runner, struct hfi_dead_note *notes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        log_note(runner, &notes[i]);
+    hfi_free(notes);
+    if (count > 0 && runner->alerts != NULL)
+        hfi_alerts_wake(runner->alerts);
 }

@@ -139,7 +139,7 @@ static void refused_for_good(struct hfi_execution *execution, int code) {
         apply(execution); /* as a lapse: the job goes on by its curve */
         return;
     }
-    count_lost(execution->runner);
+    count_lost(execution->runner); /* its row stays ours until the reconciliation finds it */
     over(execution);
 }
 
@@ -246,7 +246,7 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
         if (lane != NULL)
             hfi_lane_release(&runner->lanes, lane, false);
         hfi_free(execution);
-        hfi_free(job); /* its row is ours until our next start: no memory means a restart is near */
+        hfi_free(job); /* its row is ours: reconciled after two beats */
         return;
     }
     struct hf_work *work = &execution->work;

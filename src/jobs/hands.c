@@ -43,7 +43,9 @@ bool hfi_probe_suits(const struct hfi_job *job, const struct hfi_rules *rules) {
 void hfi_hand_lapse(struct hfi_hand *hand, const struct hfi_op_sweep *op) {
     begin(hand, HFI_EVENT_LAPSED, op->by, op->now);
     hand->event.error_type = "lease.lapsed";
-    hand->event.message = op->crash ? "its node died" : "its node was not heard of for a whole lease";
+    hand->event.message = op->only != 0 ? "its node knows nothing of it"
+                          : op->crash   ? "its node died"
+                                        : "its node was not heard of for a whole lease";
     hand->event.crash = op->crash;
     hand->event.may_have_sent = true; /* nobody is left to prove the contrary */
 }

@@ -313,6 +313,7 @@ void hfi_runner_free(struct hfi_runner *runner) {
     hfi_lanes_end(&runner->lanes);
     hfi_free(runner->sites);
     hfi_free(runner->peers);
+    hfi_free(runner->strays);
     hfi_free(runner->type_names);
     pthread_mutex_destroy(&runner->lock);
     hfi_free(runner);

@@ -14,7 +14,8 @@
 
 /*
  * What the files of the runner share. Each part has one file that writes it: runner.c the life, claim.c the rounds,
- * execute.c the executions, beat.c the beats, upkeep.c the watch over others, park.c the sites, drain.c the end. Loop
+ * execute.c the executions, beat.c the beats, reconcile.c the rows without an
+ * execution, upkeep.c the watch over others, park.c the sites, drain.c the end. Loop
  * thread only, but for `counts`.
  */
 #define HFI_ASYNC_MAX 1024  /* asynchronous jobs in flight on a node, queues with a concurrency of their own aside */
@@ -44,7 +45,7 @@ struct hfi_execution {
     struct hfi_op_apply apply;
     struct hfi_timer retry; /* of the write */
     uint32_t tries;         /* of the write that were refused for now */
-    uint32_t dropped;       /* refused for good: 1 without detail, 2 given up to the lease */
+    uint32_t dropped;       /* refused for good: 1 without detail, 2 as a lapse, then left to the reconciliation */
     bool timed_out;         /* told to stop at its limit */
     bool begun;             /* its kind has it */
     struct hfi_execution *free_next;
@@ -127,6 +128,7 @@ struct hfi_runner {
     struct hfi_op_lanes lanes_op;
     struct hfi_op_claim claim_op;
     bool claiming;
+    uint64_t claims_back;   /* how many came back */
     struct hfi_admitted admitted[HFI_ADMIT_MAX];
     struct hfi_job *claimed[HFI_CLAIM_MAX];
     int64_t kept[HFI_ADMIT_MAX]; /* parked lanes whose jobs are counted */
@@ -151,6 +153,13 @@ struct hfi_runner {
     int64_t beat;
     struct hf_mono beat_sent, beat_stored;
     struct hfi_timer beat_timer, self_stop_timer;
+
+    /* reconciling */
+    struct hfi_owned *strays; /* rows of the last beat, by id, that no execution had */
+    size_t stray_count;
+    uint64_t strays_claims;   /* claims that had come back by then */
+    struct hfi_op_sweep *lost_ops; /* lapses of strays, with the writer */
+    size_t lost_out;
 
     /* upkeep */
     struct hfi_timer upkeep_timer;
@@ -212,11 +221,15 @@ void hfi_execute_end(struct hfi_runner *runner); /* frees what is kept for reuse
 /* ending.c: what is written about an ended execution */
 void hfi_ending_event(const struct hfi_runner *runner, struct hfi_execution *execution, struct hfi_event *event);
 void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution); /* counts and log lines, after the commit */
-void hfi_dead_told(const struct hfi_runner *runner, const struct hfi_dead_note *note); /* the Error line of another death */
+/* Deaths by other hands than an execution's: their Error lines, then the alerts; frees the notes. */
+void hfi_deaths_told(struct hfi_runner *runner, struct hfi_dead_note *notes, size_t count);
 
 /* beat.c */
 void hfi_beat_begin(struct hfi_runner *runner); /* after a join */
 void hfi_beat_stop(struct hfi_runner *runner);
+
+/* reconcile.c */
+void hfi_reconcile(struct hfi_runner *runner, struct hfi_owned *owned, size_t count); /* after a beat; takes the rows over */
 
 /* upkeep.c */
 void hfi_upkeep_begin(struct hfi_runner *runner);

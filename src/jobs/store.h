@@ -68,13 +68,19 @@ struct hfi_op_join {
     size_t type_count;
     int64_t node;                   /* out */
 };
+/* A running row of a node. */
+struct hfi_owned {
+    int64_t id, epoch;
+    bool cancel; /* somebody asked to */
+    bool known;  /* the runner's own mark: an execution in its memory has it */
+};
+#define HFI_OWNED_MAX 10000 /* more than a node has in memory */
 struct hfi_op_beat {
     struct hfi_op op;
     int64_t node, beat;
     struct hf_wall now;
-    /* out, one array to hfi_free: own running jobs with a cancel request */
-    int64_t *cancelled;
-    size_t cancelled_count;
+    struct hfi_owned *owned; /* out, hfi_free: own running jobs by id, the first HFI_OWNED_MAX */
+    size_t owned_count;
     bool known; /* out: false: the row is gone (others lapsed it): stop */
 };
 /* The row stays while jobs are its own: those are left to its lease. */
@@ -158,10 +164,11 @@ struct hfi_op_apply {
 };
 
 /* What other hands do to jobs; each runs hfi_transition on the stored row. `book` gives the rules. */
-struct hfi_op_sweep { /* lapses jobs of a dead owner, a page at a time (I6) */
+struct hfi_op_sweep { /* lapses jobs of a dead owner, a page at a time (I6), or one that a living owner lost */
     struct hfi_op op;
     const struct hfi_rulebook *book;
     int64_t owner, by;
+    int64_t only, epoch; /* 0, or: this job alone, while that is its epoch; the node lives on */
     bool crash;
     struct hf_wall now;
     int64_t after_id;  /* in, out: keyset */

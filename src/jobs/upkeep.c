@@ -34,14 +34,6 @@ static void came_back(struct hfi_runner *runner) {
         hfi_drain_check(runner);
 }
 
-static void tell_deaths(struct hfi_runner *runner, struct hfi_dead_note *notes, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        hfi_dead_told(runner, &notes[i]);
-    hfi_free(notes);
-    if (count > 0 && runner->alerts != NULL)
-        hfi_alerts_wake(runner->alerts);
-}
-
 /* ------------------------------------------------------------------ other nodes */
 
 static struct hfi_peer *find_peer(struct hfi_runner *runner, int64_t node) {
@@ -141,7 +133,7 @@ static void swept(struct hfi_op *op, void *user) {
         if (sweep->lapsed > 0)
             hfi_log(HF_LOG_WARNING, "node.swept", HFI_I("node", sweep->owner), HFI_I("jobs", sweep->lapsed),
                     HFI_I("died", sweep->note_count), NULL);
-        tell_deaths(runner, sweep->notes, sweep->note_count);
+        hfi_deaths_told(runner, sweep->notes, sweep->note_count);
         struct hfi_peer *peer = find_peer(runner, sweep->owner);
         if (sweep->finished && peer != NULL) {
             *peer = runner->peers[--runner->peer_count];
@@ -257,7 +249,7 @@ static void quarantined(struct hfi_op *op, void *user) {
         failed(op, "quarantine");
     } else {
         HFI_COUNT(runner, quarantined, quarantine->ended);
-        tell_deaths(runner, quarantine->notes, quarantine->note_count);
+        hfi_deaths_told(runner, quarantine->notes, quarantine->note_count);
         struct hfi_lane *lane = hfi_lanes_find(&runner->lanes, quarantine->lane);
         if (lane != NULL && quarantine->ended < quarantine->limit)
             lane->due = false; /* until the store says otherwise */
@@ -338,7 +330,7 @@ void hfi_upkeep_stop(struct hfi_runner *runner) {
 }
 
 bool hfi_upkeep_idle(const struct hfi_runner *runner) {
-    if (!runner->looked || runner->sweep_out || runner->quarantine_out)
+    if (!runner->looked || runner->sweep_out || runner->quarantine_out || runner->lost_out > 0)
         return false;
     for (size_t i = 0; i < runner->peer_count; i++) {
         if (runner->peers[i].gone)

@@ -76,6 +76,8 @@ int hfi_memory_sweep(struct hfi_memory *store, struct hfi_op_sweep *op) {
         bool died = false;
         if (row->job->id <= op->after_id || row->job->state != HF_JOB_RUNNING || row->job->owner != op->owner)
             continue;
+        if (op->only != 0 && (row->job->id != op->only || row->job->epoch != op->epoch))
+            continue;
         hfi_hand_lapse(&hand, op);
         hfi_hand_rules(&hand, op->book, row->job);
         code = change_row(store, row, &hand, op->book, &op->notes[op->note_count], &died);
@@ -90,7 +92,7 @@ int hfi_memory_sweep(struct hfi_memory *store, struct hfi_op_sweep *op) {
         op->notes = NULL;
         return code;
     }
-    op->finished = code == 0 && !hfi_memory_owns_some(store, op->owner);
+    op->finished = code == 0 && op->only == 0 && !hfi_memory_owns_some(store, op->owner);
     struct hfi_memory_node *node = live_node(store, op->owner);
     if (op->finished && node)
         node->gone = true;

@@ -58,23 +58,24 @@ failed:
 
 int hfi_memory_beat(struct hfi_memory *store, struct hfi_op_beat *op) {
     struct hfi_memory_node *node = node_at(store, op->node);
-    size_t asked = 0;
+    size_t running = 0;
     op->known = node && !node->gone;
-    op->cancelled = NULL;
-    op->cancelled_count = 0;
+    op->owned = NULL;
+    op->owned_count = 0;
     if (!op->known)
         return 0;
     for (size_t pass = 0; pass < 2; pass++) { /* count, then fill */
-        for (size_t i = 0; i < store->jobs.count; i++) {
+        for (size_t i = 0; i < store->jobs.count && op->owned_count < HFI_OWNED_MAX; i++) {
             const struct hfi_job *job = ((struct hfi_memory_job *)store->jobs.items[i])->job;
-            if (job->state != HF_JOB_RUNNING || job->owner != op->node || job->cancel_requested_at_us == 0)
+            if (job->state != HF_JOB_RUNNING || job->owner != op->node)
                 continue;
             if (pass == 0)
-                asked++;
+                running++;
             else
-                op->cancelled[op->cancelled_count++] = job->id;
+                op->owned[op->owned_count++] = (struct hfi_owned){
+                    .id = job->id, .epoch = job->epoch, .cancel = job->cancel_requested_at_us != 0};
         }
-        if (pass == 0 && asked > 0 && !(op->cancelled = hfi_alloc_array(asked, sizeof *op->cancelled)))
+        if (pass == 0 && running > 0 && !(op->owned = hfi_alloc_array(running, sizeof *op->owned)))
             return HF_ENOMEM;
     }
     node->beat = op->beat;

@@ -41,7 +41,7 @@ static void a_sweep_pages_by_key_until_nothing_is_left(void **state) { /* I5, I6
     struct hfi_op_beat beat = {.op = {.kind = HFI_OP_BEAT}, .node = world.node, .beat = 5, .now = world.now};
     assert_int_equal(world_do(&beat.op), 0);
     assert_false(beat.known); /* its row is gone: it must stop */
-    hfi_free(beat.cancelled);
+    hfi_free(beat.owned);
 }
 
 static void a_lapse_of_a_started_job_is_a_failure_on_the_same_curve(void **state) { /* S1.10, I34 */
@@ -129,8 +129,8 @@ static void nodes_join_beat_and_leave(void **state) {
     struct hfi_op_beat beat = {.op = {.kind = HFI_OP_BEAT}, .node = other, .beat = 41, .now = world.now};
     assert_int_equal(world_do(&beat.op), 0);
     assert_true(beat.known);
-    assert_int_equal(beat.cancelled_count, 0);
-    hfi_free(beat.cancelled);
+    assert_int_equal(beat.owned_count, 0);
+    hfi_free(beat.owned);
     struct hfi_op_nodes nodes = {.op = {.kind = HFI_OP_NODES}, .self = world.node};
     assert_int_equal(world_do(&nodes.op), 0);
     assert_int_equal(nodes.count, 1);
@@ -144,8 +144,71 @@ static void nodes_join_beat_and_leave(void **state) {
     hfi_free(nodes.rows);
     assert_int_equal(world_do(&beat.op), 0);
     assert_false(beat.known);
-    hfi_free(beat.cancelled);
+    hfi_free(beat.owned);
     assert_true(join("node-b", NULL, 0) > other); /* a new boot is a new node (I30) */
+}
+
+static void a_beat_brings_the_running_rows_of_its_node(void **state) { /* 3.5 */
+    (void)state;
+    struct hfi_job *jobs[4];
+    int64_t other = join("node-b", NULL, 0), lane;
+    for (int i = 0; i < 5; i++)
+        world_put_type("a");
+    lane = world_lane("default", "a");
+    assert_int_equal(world_claim(lane, 4, true, jobs), 4);
+    assert_int_equal(APPLY(&jobs[1], SUCCEEDED, .result = NULL), 0);
+    assert_int_equal(world_fail(&jobs[2], false), 0); /* waits for its next execution */
+    struct hfi_op_beat beat = {.op = {.kind = HFI_OP_BEAT}, .node = world.node, .beat = 2, .now = world.now};
+    assert_int_equal(world_do(&beat.op), 0);
+    assert_int_equal(beat.owned_count, 2);
+    assert_int_equal(beat.owned[0].id, jobs[0]->id);
+    assert_int_equal(beat.owned[0].epoch, jobs[0]->epoch);
+    assert_int_equal(beat.owned[1].id, jobs[3]->id); /* by id */
+    assert_int_equal(beat.owned[1].epoch, jobs[3]->epoch);
+    assert_false(beat.owned[0].known || beat.owned[1].known);
+    hfi_free(beat.owned);
+    beat.node = other;
+    assert_int_equal(world_do(&beat.op), 0);
+    assert_int_equal(beat.owned_count, 0);
+    hfi_free(beat.owned);
+}
+
+static void a_living_node_lapses_one_lost_job_and_lives_on(void **state) { /* 3.5, I46 */
+    (void)state;
+    struct hfi_job *jobs[3];
+    for (int i = 0; i < 3; i++)
+        world_put_type("a");
+    assert_int_equal(world_claim(world_lane("default", "a"), 3, true, jobs), 3);
+    struct hfi_op_sweep op = sweep_of(world.node, 1);
+    op.by = world.node;
+    op.only = jobs[1]->id;
+    op.epoch = jobs[1]->epoch - 1;
+    assert_int_equal(world_do(&op.op), 0);
+    assert_int_equal(op.lapsed, 0); /* not the ownership it means */
+    assert_false(op.finished);
+    hfi_free(op.notes);
+    op.epoch = jobs[1]->epoch;
+    op.after_id = 0;
+    assert_int_equal(world_do(&op.op), 0);
+    assert_int_equal(op.lapsed, 1);
+    assert_false(op.finished);
+    hfi_free(op.notes);
+    const struct hf_job_view *view = world_job(jobs[1]->id);
+    assert_int_equal(view->state, HF_JOB_PENDING);
+    assert_int_equal(view->failures, 1);
+    assert_int_equal(view->crashes, 0);
+    assert_true(view->epoch > jobs[1]->epoch);
+    assert_int_equal(APPLY(&jobs[1], SUCCEEDED, .result = NULL), HF_ESTALE); /* should it run after all */
+    op.after_id = 0;
+    assert_int_equal(world_do(&op.op), 0); /* again: there is nothing to take */
+    assert_int_equal(op.lapsed, 0);
+    hfi_free(op.notes);
+    assert_int_equal(world_counts().running, 2);
+    struct hfi_op_beat beat = {.op = {.kind = HFI_OP_BEAT}, .node = world.node, .beat = 2, .now = world.now};
+    assert_int_equal(world_do(&beat.op), 0);
+    assert_true(beat.known);
+    assert_int_equal(beat.owned_count, 2);
+    hfi_free(beat.owned);
 }
 
 static void a_node_that_leaves_jobs_behind_stays_to_be_swept(void **state) { /* I47 */
@@ -195,9 +258,11 @@ static void a_running_job_hears_of_its_cancel_with_the_beat(void **state) { /* I
     assert_string_equal(world_job(id)->cancel_reason, "stop it");
     struct hfi_op_beat beat = {.op = {.kind = HFI_OP_BEAT}, .node = world.node, .beat = 2, .now = world.now};
     assert_int_equal(world_do(&beat.op), 0);
-    assert_int_equal(beat.cancelled_count, 1);
-    assert_int_equal(beat.cancelled[0], id);
-    hfi_free(beat.cancelled);
+    assert_int_equal(beat.owned_count, 2);
+    assert_int_equal(beat.owned[0].id, id);
+    assert_true(beat.owned[0].cancel);
+    assert_false(beat.owned[1].cancel);
+    hfi_free(beat.owned);
     /* the request does not take the owner's fence away */
     struct hfi_job *job = jobs[0]->id == id ? jobs[0] : jobs[1];
     assert_int_equal(APPLY(&job, CANCELLED, .actor = "ann", .message = "stop it"), 0);
@@ -370,7 +435,10 @@ WORLD_MAIN(WORLD_TEST(a_sweep_pages_by_key_until_nothing_is_left),
            WORLD_TEST(a_lapse_of_a_started_job_is_a_failure_on_the_same_curve),
            WORLD_TEST(a_lapsed_reservation_counts_nothing),
            WORLD_TEST(the_last_lapse_is_a_death_with_note_and_alerts), WORLD_TEST(a_sweep_touches_only_that_owner),
-           WORLD_TEST(nodes_join_beat_and_leave), WORLD_TEST(a_node_that_leaves_jobs_behind_stays_to_be_swept),
+           WORLD_TEST(nodes_join_beat_and_leave),
+           WORLD_TEST(a_beat_brings_the_running_rows_of_its_node),
+           WORLD_TEST(a_living_node_lapses_one_lost_job_and_lives_on),
+           WORLD_TEST(a_node_that_leaves_jobs_behind_stays_to_be_swept),
            WORLD_TEST(a_pending_job_is_cancelled_at_once), WORLD_TEST(a_running_job_hears_of_its_cancel_with_the_beat),
            WORLD_TEST(a_cancelled_job_that_fails_first_is_not_run_again),
            WORLD_TEST(a_cancelled_job_that_succeeds_first_has_succeeded),

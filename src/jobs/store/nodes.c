@@ -89,24 +89,27 @@ int hfi_sqlite_op_join(struct hfi_sqlite *store, struct hfi_op_join *op) {
     return lock_new(store, op) != 0 ? store->fault : add_types(store, op);
 }
 
-/* Own jobs that somebody asked to cancel. */
-static int find_cancelled(struct hfi_sqlite *store, struct hfi_op_beat *op) {
+/* What the node has by the rows, for it to compare. */
+static int find_owned(struct hfi_sqlite *store, struct hfi_op_beat *op) {
     size_t room = 0;
-    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_CANCELLED_OF);
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_OWNED);
     if (!statement)
         return store->fault;
     sqlite3_bind_int64(statement, 1, op->node);
+    sqlite3_bind_int64(statement, 2, HFI_OWNED_MAX);
     while (hfi_sql_row(store, statement)) {
-        if (op->cancelled_count == room) {
+        if (op->owned_count == room) {
             room = room > 0 ? room * 2 : 16;
-            int64_t *grown = hfi_realloc(op->cancelled, room * sizeof *grown);
+            struct hfi_owned *grown = hfi_realloc(op->owned, room * sizeof *grown);
             if (!grown) {
                 hfi_sqlite_no_memory(store);
                 break;
             }
-            op->cancelled = grown;
+            op->owned = grown;
         }
-        op->cancelled[op->cancelled_count++] = sqlite3_column_int64(statement, 0);
+        op->owned[op->owned_count++] = (struct hfi_owned){.id = sqlite3_column_int64(statement, 0),
+                                                          .epoch = sqlite3_column_int64(statement, 1),
+                                                          .cancel = sqlite3_column_int(statement, 2) != 0};
     }
     hfi_sql_done(statement);
     return store->fault;
@@ -114,8 +117,8 @@ static int find_cancelled(struct hfi_sqlite *store, struct hfi_op_beat *op) {
 
 int hfi_sqlite_op_beat(struct hfi_sqlite *store, struct hfi_op_beat *op) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODE_BEAT);
-    op->cancelled = NULL;
-    op->cancelled_count = 0;
+    op->owned = NULL;
+    op->owned_count = 0;
     op->known = false;
     if (!statement)
         return store->fault;
@@ -125,7 +128,7 @@ int hfi_sqlite_op_beat(struct hfi_sqlite *store, struct hfi_op_beat *op) {
     if (hfi_sql_run(store, statement) != 0)
         return store->fault;
     op->known = sqlite3_changes(store->db) > 0;
-    return op->known ? find_cancelled(store, op) : 0;
+    return op->known ? find_owned(store, op) : 0;
 }
 
 static int run_for(struct hfi_sqlite *store, enum hfi_sql which, int64_t node) {

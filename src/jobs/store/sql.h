@@ -83,7 +83,8 @@
     X(HISTORY_ERROR_ADD, "INSERT OR REPLACE INTO history_errors VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")              \
     X(RUNNING_OF, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 2 AND j.owner = ?1 AND j.id > ?2 "           \
                   "ORDER BY j.id LIMIT ?3")                                                                            \
-    X(CANCELLED_OF, "SELECT id FROM jobs WHERE state = 2 AND owner = ?1 AND cancel_requested_at_us > 0")               \
+    X(OWNED, "SELECT id, epoch, cancel_requested_at_us > 0 FROM jobs WHERE state = 2 AND owner = ?1 "                  \
+             "ORDER BY id LIMIT ?2")                                                                                   \
     X(EXPIRED, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.expires_at_us > 0 "                     \
                "AND j.expires_at_us <= ?1 ORDER BY j.expires_at_us LIMIT ?2")                                          \
     X(DEAD_ADD, "INSERT INTO dead_letters(job_id, death_no, death_class, quarantined, source, source_message_id, "     \

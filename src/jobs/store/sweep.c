@@ -56,6 +56,11 @@ static bool change_one(struct hfi_sqlite *store, const struct hfi_rulebook *book
     return code == 0; /* HF_ESTATE: a state this program does not know; left alone */
 }
 
+/* A lost job that is not what its node took it for any more is left alone. */
+static bool is_meant(const struct hfi_op_sweep *op, const struct hfi_job *job) {
+    return op->only == 0 || (job->id == op->only && job->epoch == op->epoch);
+}
+
 int hfi_sqlite_op_sweep(struct hfi_sqlite *store, struct hfi_op_sweep *op) {
     struct page page;
     struct hfi_hand hand;
@@ -67,17 +72,17 @@ int hfi_sqlite_op_sweep(struct hfi_sqlite *store, struct hfi_op_sweep *op) {
     if (!statement)
         return store->fault;
     sqlite3_bind_int64(statement, 1, op->owner);
-    sqlite3_bind_int64(statement, 2, op->after_id);
+    sqlite3_bind_int64(statement, 2, op->only != 0 ? op->only - 1 : op->after_id);
     sqlite3_bind_int64(statement, 3, op->limit);
     if (read_page(store, statement, op->limit, &page) == 0 && page.count > 0 &&
         !(op->notes = hfi_alloc_array(page.count, sizeof *op->notes)))
         hfi_sqlite_no_memory(store);
     hfi_hand_lapse(&hand, op);
-    for (size_t i = 0; i < page.count && store->fault == 0; i++) {
+    for (size_t i = 0; i < page.count && store->fault == 0 && is_meant(op, page.jobs[i]); i++) {
         op->after_id = page.jobs[i]->id;
         op->lapsed += change_one(store, op->book, &hand, page.jobs[i], op->notes, &op->note_count);
     }
-    if (store->fault == 0 && page.count < op->limit) {
+    if (store->fault == 0 && page.count < op->limit && op->only == 0) {
         op->finished = true;
         hfi_sqlite_node_gone(store, op->owner);
     }

@@ -50,7 +50,7 @@ static void restore(struct hfi_undo_entry *entry) {
     } while (0)
     switch (entry->op->kind) {
     case HFI_OP_BEAT:
-        DROP(hfi_op_beat, cancelled, cancelled_count);
+        DROP(hfi_op_beat, owned, owned_count);
         break;
     case HFI_OP_NODES:
         DROP(hfi_op_nodes, rows, count);
