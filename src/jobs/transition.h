@@ -24,7 +24,7 @@
     X(CANCELLED, "cancelled")     /* by handler or operator */                                            \
     X(QUARANTINED, "quarantined") /* never ran: unknown type or undecodable payload */                    \
     X(GIVEN_BACK, "given_back")   /* drain: pending, execution taken back */                              \
-    X(LAPSED, "lapsed")           /* by a sweeper: the owner is gone; epoch + 1 */                        \
+    X(LAPSED, "lapsed")           /* the owner is gone, or has lost it; epoch + 1 */                      \
     X(EXPIRED, "expired")         /* pending past expires_at: cancelled */                                \
     X(REQUEUED, "requeued")       /* dead or quarantined -> pending, full budget; epoch + 1 [S1.20] */
 
