@@ -175,7 +175,7 @@ static int run(const struct hfi_options *options) {
 const struct hfi_command hfi_command_demo = {
     .name = "demo",
     .arguments = "",
-    .summary = "Play a whole outage against a misbehaving server on this machine",
+    .summary = "Plays a whole outage against a misbehaving server on this machine",
     .about = "Jobs flow to a server on loopback that fails now and then, hangs, dies and comes back. The breaker opens, jobs are\n"
              "parked, probed and released along a ramp; jobs that cannot succeed die and alert. At the end every count is held\n"
              "against its twin. Exits 0 only if all of them add up.",
