@@ -95,7 +95,7 @@ def two_nodes_share_a_file(folder):
 def killed_node_loses_nothing(folder):
     """After kill -9 another node on the host takes the job up at once (3.5)."""
     marker = os.path.join(folder, 'marker')
-    place = Place(folder, jobs='  once: {kind: exec, command: [/bin/sh, -c, "test -e %s && exit 0; : > %s; echo running > %s; '
+    place = Place(folder, jobs='  once: {kind: exec, command: [/bin/sh, -c, "test -e %s && exit 0; echo $$ > %s; echo running > %s; '
                                'exec sleep 600"], curve: [1ms]}\n' % (marker, marker, os.path.join(folder, 'pipe')))
     place.run('enqueue', 'once')
     node = place.start()
@@ -105,6 +105,8 @@ def killed_node_loses_nothing(folder):
     assert place.job(1)['state'] == 'running', place.job(1)
     place.run('run', '--until-idle', '--quiet')
     job = place.job(1)
+    with open(marker, encoding='ascii') as pid:
+        os.kill(int(pid.read()), signal.SIGKILL)  # nobody's child any more
     assert job['state'] == 'succeeded' and job['executions'] == 2, job
 
 
