@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "resilience/call_internal.h"
 #include "resilience/classify.h"
-#include "resilience/decide.h"
 
 static void try_attempt(struct hfi_call *call);
 
@@ -19,7 +18,7 @@ static void try_attempt(struct hfi_call *call);
 static void sum_up(struct hfi_call *call) {
     struct hf_outcome *outcome = &call->response->outcome;
     outcome->attempts = call->attempts;
-    outcome->retries = call->tries > 0 ? call->tries - 1 : 0;
+    outcome->retries = call->again.retries;
     outcome->sent = call->sent; /* NO only if no attempt sent anything */
 }
 
@@ -98,40 +97,11 @@ static void leave_downstream(struct hfi_call *call, struct hf_mono now, const st
 
 /* Return, or try again? True: the next try is scheduled. */
 static bool retry(struct hfi_call *call, struct hf_mono now) {
-    struct hf_downstream *downstream = call->target->downstream;
     struct hf_outcome *outcome = &call->response->outcome;
-    struct hfi_decide_in in = {
-        .outcome = outcome,
-        .backoff = &downstream->policy->backoff,
-        .retries_done = call->tries - 1,
-        .retry_max = call->no_retry ? 0 : downstream->policy->options.retry_max,
-        .repeatable = hf_may_repeat(call->method, call->has_key, outcome->sent),
-        .body_rewinds = true, /* it is in memory */
-        .fresh_used = call->fresh_used,
-        .now = now,
-        .deadline = call->deadline,
-        .min_attempt_ms = 1,
-        .last_wait_ms = call->last_wait_ms,
-        .random = hfi_random_next(&call->caller->random),
-    };
-    struct hfi_decide_out out;
-    hfi_decide(&in, &out);
-    if (out.decision == HFI_RETURN) {
-        outcome->retry_after_ms = out.not_before_ms;
+    bool repeatable = hf_may_repeat(call->method, call->has_key, outcome->sent);
+    if (!hfi_again(&call->again, outcome, repeatable, now, hfi_random_next(&call->caller->random)))
         return false;
-    }
-    if (!hfi_budget_take(&downstream->budget, now)) {
-        int64_t refill_ms = hfi_budget_refill_ms(&downstream->budget, now);
-        atomic_fetch_add_explicit(&downstream->retries_refused, 1, memory_order_relaxed);
-        outcome->retry_refused = true;
-        outcome->retry_after_ms = refill_ms > outcome->retry_after_ms ? refill_ms : outcome->retry_after_ms;
-        return false;
-    }
-    atomic_fetch_add_explicit(&downstream->retries, 1, memory_order_relaxed);
-    call->last_wait_ms = out.wait_ms;
-    call->wakes = hfi_mono_after_ms(now, out.wait_ms);
-    call->fresh = out.fresh_connection;
-    call->fresh_used = call->fresh_used || out.fresh_connection;
+    call->wakes = hfi_mono_after_ms(now, call->again.last_wait_ms);
     return true;
 }
 
@@ -213,7 +183,7 @@ static void start_attempt(struct hfi_call *call, struct hf_mono now) {
         .backstop_ms = policy->backstop_ms,
         .response_limit = target->response_limit,
         .repeatable = false, /* trying again is counted and decided here, never below */
-        .fresh_connection = call->fresh,
+        .fresh_connection = call->again.fresh,
     };
     if (call->tries++ == 0)
         hfi_budget_call(&target->downstream->budget, now);
@@ -323,7 +293,9 @@ static void on_timer(struct hfi_timer *timer, void *user) {
 
 int hfi_call_begin(struct hfi_call *call) {
     struct hfi_scheduler *scheduler = call->caller->scheduler;
+    struct hf_downstream *downstream = call->target->downstream;
     call->deadline = hfi_mono_after_ms(hfi_call_now(call), call->total_ms);
+    hfi_again_init(&call->again, downstream, call->deadline, call->no_retry ? 0 : downstream->policy->options.retry_max);
     hfi_timer_init(&call->timer, on_timer, call);
     if (scheduler->ops->arm(scheduler, &call->timer, call->deadline))
         return HF_ENOMEM;

@@ -2,6 +2,7 @@
 #ifndef HFI_RESILIENCE_CALL_INTERNAL_H
 #define HFI_RESILIENCE_CALL_INTERNAL_H
 
+#include "resilience/again.h"
 #include "resilience/call.h"
 #include "resilience/target.h"
 
@@ -43,8 +44,7 @@ struct hfi_call {
     struct hf_permit permit;
     uint32_t tries, attempts; /* started / reached the transport */
     enum hf_sent sent;        /* the most that any attempt may have sent */
-    int64_t last_wait_ms;
-    bool fresh, fresh_used;
+    struct hfi_again again;
     char remaining[24];
     struct hf_header headers[];
 };

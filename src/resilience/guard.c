@@ -12,8 +12,7 @@
 #include "base/blocking.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "resilience/decide.h"
-#include "resilience/downstream.h"
+#include "resilience/again.h"
 
 int hf_guard_enter(struct hf_downstream *downstream, struct hf_permit *permit, struct hf_outcome *rejection) {
     if (downstream == NULL || permit == NULL)
@@ -55,70 +54,29 @@ static int attempt(struct hf_downstream *downstream, int64_t deadline_us, hf_gua
     return hfi_downstream_leave(downstream, end, &permit, outcome);
 }
 
-struct run {
-    struct hf_downstream *downstream;
-    struct hf_mono deadline;
-    struct hfi_random random;
-    uint32_t attempts, retries;
-    bool fresh_used;
-    int64_t last_wait_ms;
-};
-
-/* Another try? Waits for it as well. The budget is asked last. */
-static bool again(struct run *run, struct hf_outcome *outcome) {
-    struct hf_downstream *downstream = run->downstream;
-    struct hf_mono now = hfi_mono_now();
-    struct hfi_decide_out out;
-    struct hfi_decide_in in = {.outcome = outcome,
-                               .backoff = &downstream->policy->backoff,
-                               .retries_done = run->retries,
-                               .retry_max = downstream->policy->options.retry_max,
-                               .repeatable = true,
-                               .body_rewinds = true,
-                               .fresh_used = run->fresh_used,
-                               .now = now,
-                               .deadline = run->deadline,
-                               .min_attempt_ms = 1,
-                               .last_wait_ms = run->last_wait_ms,
-                               .random = hfi_random_next(&run->random)};
-    hfi_decide(&in, &out);
-    if (out.decision == HFI_RETURN) {
-        outcome->retry_after_ms = out.not_before_ms;
-        return false;
-    }
-    if (!hfi_budget_take(&downstream->budget, now)) {
-        atomic_fetch_add_explicit(&downstream->retries_refused, 1, memory_order_relaxed);
-        outcome->retry_refused = true;
-        int64_t refill_ms = hfi_budget_refill_ms(&downstream->budget, now);
-        outcome->retry_after_ms = refill_ms > outcome->retry_after_ms ? refill_ms : outcome->retry_after_ms;
-        return false;
-    }
-    atomic_fetch_add_explicit(&downstream->retries, 1, memory_order_relaxed);
-    run->retries++;
-    run->last_wait_ms = out.wait_ms;
-    run->fresh_used = run->fresh_used || out.fresh_connection;
-    sleep_until(hfi_mono_after_ms(now, out.wait_ms).us);
-    return true;
-}
-
 int hf_guard_run(struct hf_downstream *downstream, hf_guarded_fn run, struct hf_outcome *outcome, void *user) {
     if (downstream == NULL || run == NULL || outcome == NULL)
         return HF_EINVAL;
     if (!hfi_may_block())
         return HF_EDEADLK;
+    const struct hf_policy_options *policy = &downstream->policy->options;
     struct hf_mono start = hfi_mono_now();
-    struct run state = {.downstream = downstream,
-                        .deadline = hfi_mono_after_ms(start, downstream->policy->options.total_timeout_ms)};
+    struct hfi_again again;
+    struct hfi_random random;
+    uint32_t attempts = 0;
+    hfi_again_init(&again, downstream, hfi_mono_after_ms(start, policy->total_timeout_ms), policy->retry_max);
     /* Any two runs differ: their time, their place on the stack. Jitter needs no more. */
-    hfi_random_seed(&state.random, (uint64_t)start.us ^ (uint64_t)(uintptr_t)&state ^ (uint64_t)(uintptr_t)downstream);
+    hfi_random_seed(&random, (uint64_t)start.us ^ (uint64_t)(uintptr_t)&again ^ (uint64_t)(uintptr_t)downstream);
     hfi_budget_call(&downstream->budget, start);
-    do {
-        if (attempt(downstream, state.deadline.us, run, outcome, user) == HF_EREJECTED)
+    while (attempt(downstream, again.deadline.us, run, outcome, user) != HF_EREJECTED) {
+        struct hf_mono now = hfi_mono_now();
+        attempts++;
+        if (!hfi_again(&again, outcome, true, now, hfi_random_next(&random)))
             break;
-        state.attempts++;
-    } while (again(&state, outcome));
-    outcome->attempts = state.attempts;
-    outcome->retries = state.retries;
+        sleep_until(hfi_mono_after_ms(now, again.last_wait_ms).us);
+    }
+    outcome->attempts = attempts;
+    outcome->retries = again.retries;
     return 0;
 }
 

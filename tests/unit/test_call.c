@@ -191,6 +191,7 @@ static void test_budget(void **state) {
             refused++;
             assert_string_equal(ends[i].outcome.error_type, "http.500");
             assert_in_range(ends[i].outcome.retry_after_ms, 1, 10000);
+            assert_non_null(strstr(ends[i].outcome.message, "our own retry budget for d"));
         }
     }
     assert_int_equal(attempts, 22);
