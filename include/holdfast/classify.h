@@ -5,10 +5,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#include "error.h"
 #include "outcome.h"
 
 HF_BEGIN
+
+struct hf_header; /* http.h */
 
 /*
  * The classifiers: pure tables, first match wins; what no rule knows is transient [S0.3]. Each fills `outcome`
@@ -46,6 +50,83 @@ HF_API int hf_curl_number(const char *name);
  * 5.6.7). Milliseconds ≥ 0, saturating; a past date gives 0; -1 when it is none of them. Since 0.1.
  */
 HF_API int64_t hf_retry_after_ms(const char *value, int64_t now_us);
+
+/*
+ * A rule of one's own, in front of the built-in tables [S4.5]: data only. It matches when all that it names matches,
+ * and overrules the verdicts that it names. What was sent and how far an attempt came are facts and never change.
+ */
+#define HF_RULE_NAME_MAX 40
+#define HF_RULE_BODY_MAX 4096 /* bytes of an answer that a rule may look at */
+#define HF_RULES_MAX 64       /* of one list */
+enum hf_rule_decides { HF_RULE_CLASS = 1, HF_RULE_RETRY = 2, HF_RULE_BREAKER = 4 };
+
+struct hf_rule {
+    uint32_t size;
+    const char *name; /* required: 1…40 letters, digits, - and _; the outcome's rule is `rule.NAME` */
+    /* what it matches; at least one */
+    const char *method;       /* NULL: any; the request's method as on the wire */
+    int status_min, status_max; /* 0, 0: any, answer or not; else within 100…999; one status: both the same */
+    const char *error_type;   /* NULL: any; dotted prefix of the error type: `http`, `curl.recv_error`, `timeout` */
+    const char *header;       /* NULL: any; the answer has this header … */
+    const char *header_value; /* … NULL: with any value; else exactly this one, or one that begins with it if it ends in * */
+    const char *body;         /* NULL: any; this text stands in the first `body_within` bytes of the answer's body */
+    uint32_t body_within;     /* 4096 at most; the length of `body` itself: the answer begins with it */
+    /* what it decides: the fields that `decides` names, at least one */
+    uint32_t decides; /* HF_RULE_CLASS | HF_RULE_RETRY | HF_RULE_BREAKER */
+    enum hf_class klass;
+    enum hf_retry retry;
+    enum hf_verdict verdict;
+};
+static inline void hf_rule_init(struct hf_rule *rule) {
+    memset(rule, 0, sizeof *rule);
+    rule->size = (uint32_t)sizeof *rule;
+    rule->body_within = HF_RULE_BODY_MAX;
+}
+
+/* The same in one line: one status (or a range of two) that is of this class. */
+static inline struct hf_rule hf_rule_status(const char *name, int status_min, int status_max, enum hf_class klass) {
+    struct hf_rule rule;
+    hf_rule_init(&rule);
+    rule.name = name;
+    rule.status_min = status_min;
+    rule.status_max = status_max;
+    rule.decides = HF_RULE_CLASS;
+    rule.klass = klass;
+    return rule;
+}
+
+/*
+ * Are these rules sound? HF_EINVAL, HF_ETEXT or HF_ETOOBIG with `error.what` as "rules[0].status". Two of one name, a rule
+ * that matches everything or decides nothing, and verdicts that contradict each other are refused. Pure, any thread.
+ * Since 0.1.
+ */
+HF_API int hf_rules_check(const struct hf_rule *rules, size_t count, struct hf_error *error);
+
+/* What a rule may look at besides the outcome. All of it may be absent: then only rules that do not ask for it match. */
+struct hf_rule_facts {
+    uint32_t size;
+    const char *method;
+    int status; /* 0: no answer */
+    const struct hf_header *headers; /* of the answer */
+    size_t header_count;
+    const void *body;
+    size_t body_length;
+};
+static inline void hf_rule_facts_init(struct hf_rule_facts *facts) {
+    memset(facts, 0, sizeof *facts);
+    facts->size = (uint32_t)sizeof *facts;
+}
+
+/*
+ * Lets the first rule that matches overrule `outcome`, which a classifier made from the same facts. Verdicts that the
+ * rule leaves open stay, but for what would contradict the class it gives: `ok` and `permanent` are not retried, `ok`
+ * counts as a success, and a success that becomes transient is retried and counts as a failure of the downstream.
+ * Never touched: outcomes that are neither success nor failure (rejected, cancelled), `sent`, `stage`, and the breaker
+ * verdict on what never left this process. Returns the rule's index, or -1. Rules that hf_rules_check would refuse
+ * give no promise but this one: no crash, and -1 or a valid outcome. Pure, any thread. Since 0.1.
+ */
+HF_API int hf_rules_apply(const struct hf_rule *rules, size_t count, const struct hf_rule_facts *facts,
+                          struct hf_outcome *outcome);
 
 HF_END
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "classify.h"
 #include "error.h"
 #include "guard.h"
 #include "outcome.h"
@@ -31,6 +32,8 @@ struct hf_downstream_options {
     bool send_remaining_time;  /* false; sends Holdfast-Timeout-Ms: what is left of the total */
     const char *probe_path;    /* NULL: jobs are the probes; else a GET of it, one at a time, while due jobs are parked */
     const struct hf_policy_options *policy; /* NULL: the defaults */
+    const struct hf_rule *rules; /* NULL; own rules on answers and failures, before the built-in tables: classify.h */
+    size_t rule_count;
 };
 static inline void hf_downstream_options_init(struct hf_downstream_options *options) {
     memset(options, 0, sizeof *options);
@@ -61,6 +64,8 @@ struct hf_request {
     const char *idempotency_key; /* NULL; sent as Idempotency-Key with every attempt, makes any method repeatable */
     int64_t total_timeout_ms;    /* 0: the policy's; else the smaller of both */
     bool no_retry;               /* exactly one attempt */
+    const struct hf_rule *rules; /* NULL; for this call alone, before those of the downstream */
+    size_t rule_count;
 };
 static inline void hf_request_init(struct hf_request *request) {
     memset(request, 0, sizeof *request);

@@ -74,6 +74,8 @@ struct hf_type_options {
     int64_t kill_grace_ms;   /* exec: 5 s between TERM and KILL */
     const char *const *never_retry; /* error types by dotted prefix, besides the runner's [S2.14] */
     size_t never_retry_count;
+    const struct hf_rule *rules; /* http: NULL; on answers and failures, before those of the downstream: classify.h */
+    size_t rule_count;
 };
 static inline void hf_type_options_init(struct hf_type_options *options) {
     memset(options, 0, sizeof *options);

@@ -77,6 +77,17 @@ bool hfi_text_equal_nocase(const char *a, const char *b) {
     return lower(*a) == lower(*b);
 }
 
+bool hfi_text_dotted(const char *text) {
+    char last = '.';
+    for (const char *at = text; *at != '\0'; last = *at++) {
+        bool word = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') ||
+                    *at == '_' || *at == '-';
+        if (!word && (*at != '.' || last == '.'))
+            return false;
+    }
+    return last != '.';
+}
+
 bool hfi_dotted_prefix(const char *prefix, const char *text) {
     size_t length = strlen(prefix);
     return length > 0 && strncmp(prefix, text, length) == 0 && (text[length] == '\0' || text[length] == '.');

@@ -19,6 +19,7 @@ size_t hfi_text_clean(char *to, size_t room, const char *from, size_t length);
 size_t hfi_text_copy(char *to, size_t room, const char *from); /* the same from a C string */
 
 bool hfi_text_equal_nocase(const char *a, const char *b);     /* ASCII */
+bool hfi_text_dotted(const char *text); /* an error type or its prefix: words of letters, digits, - and _ joined by single dots */
 bool hfi_dotted_prefix(const char *prefix, const char *text); /* `sql` ⊃ `sql.40P01`, not `sqlx` [S2.14] */
 
 /*

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "jobs/record.h"
+#include "resilience/rules.h"
 
 struct hfi_kept {
     struct hfi_kept *next;
@@ -90,21 +91,9 @@ int hfi_curve_options_copy(struct hfi_keep *keep, const char *what, const struct
     return 0;
 }
 
-/* `sql.40P01`: words of letters, digits, - and _ joined by single dots. */
-static bool dotted(const char *text) {
-    char last = '.';
-    for (const char *at = text; *at; last = *at++) {
-        bool word = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') ||
-                    *at == '_' || *at == '-';
-        if (!word && (*at != '.' || last == '.'))
-            return false;
-    }
-    return last != '.';
-}
-
 int hfi_never_retry_check(const char *const *list, size_t count, struct hf_error *error) {
     for (size_t i = 0; i < count; i++)
-        if (!list[i] || !dotted(list[i]))
+        if (!list[i] || !hfi_text_dotted(list[i]))
             return hfi_fail(error, HF_EINVAL, "never_retry", "list dotted error types, as `http.409` or `validation`",
                             "`%s` is not an error type", list[i] ? list[i] : "");
     return 0;
@@ -121,7 +110,7 @@ static int check_http(const struct hf_type_options *type, struct hf_error *error
     for (size_t i = 0; i < type->header_count; i++)
         if (!type->headers || !type->headers[i].name || !type->headers[i].value)
             return hfi_fail(error, HF_EINVAL, type->name, NULL, "header %zu has no name or no value", i + 1);
-    return 0;
+    return hf_rules_check(type->rules, type->rule_count, error);
 }
 
 static int check_exec(const struct hf_type_options *type, struct hf_error *error) {
@@ -158,6 +147,8 @@ static int check(const struct hf_type_options *type, bool has_handler, struct hf
     if (has_handler != (type->kind == HF_KIND_NATIVE))
         return hfi_fail(error, HF_EINVAL, type->name, "register native types with hf_runner_register",
                         has_handler ? "a handler, but its kind is not native" : "a native type without a handler");
+    if (type->kind != HF_KIND_HTTP && type->rule_count > 0)
+        return hfi_fail(error, HF_EINVAL, type->name, "leave them out", "only types of kind HTTP have rules");
     switch (type->kind) {
     case HF_KIND_HTTP:
         return check_http(type, error);
@@ -199,6 +190,18 @@ static bool keep_headers(struct hfi_keep *keep, struct hf_type_options *type) {
     return true;
 }
 
+static bool keep_rules(struct hfi_keep *keep, struct hf_type_options *type) {
+    struct hfi_rules rules = {NULL, 0};
+    if (type->rule_count > 0) {
+        char *block = hfi_keep_alloc(keep, hfi_rules_room(type->rules, type->rule_count));
+        if (!block)
+            return false;
+        hfi_rules_put(&rules, type->rules, type->rule_count, block);
+    }
+    type->rules = rules.items;
+    return true;
+}
+
 int hfi_type_options_copy(struct hfi_keep *keep, const struct hf_type_options *given, bool has_handler,
                           struct hf_type_options *options, struct hf_error *error) {
     if (!given || given->size < sizeof given->size)
@@ -215,7 +218,7 @@ int hfi_type_options_copy(struct hfi_keep *keep, const struct hf_type_options *g
         return code;
     if (!keep_text(keep, &options->name) || !keep_text(keep, &options->queue) ||
         !keep_text(keep, &options->downstream) || !keep_text(keep, &options->method) ||
-        !keep_text(keep, &options->path) || !keep_text(keep, &options->directory) || !keep_headers(keep, options) ||
+        !keep_text(keep, &options->path) || !keep_text(keep, &options->directory) || !keep_headers(keep, options) || !keep_rules(keep, options) ||
         !keep_list(keep, &options->command, options->command_length) ||
         !keep_list(keep, &options->environment, options->environment_length) ||
         !keep_list(keep, &options->never_retry, options->never_retry_count))

@@ -134,6 +134,11 @@ static void attempt_over(struct hfi_call *call, const struct hf_outcome *outcome
     deliver(call);
 }
 
+/* What the tables say of an attempt, or the rules of the call and the downstream before them. Told once (F8). */
+static void overrule(const struct hfi_call *call, const struct hfi_attempt_facts *facts, struct hf_outcome *outcome) {
+    hfi_rules_judge(&call->rules, &call->target->rules, call->method, facts, outcome);
+}
+
 static void on_facts(const struct hfi_attempt_facts *facts, void *user) {
     struct hfi_call *call = user;
     struct hfi_scheduler *scheduler = call->caller->scheduler;
@@ -141,6 +146,7 @@ static void on_facts(const struct hfi_attempt_facts *facts, void *user) {
     struct hf_outcome outcome;
     hfi_classify_attempt(facts, scheduler->ops->wall(scheduler), policy->breaker_429_failure,
                          policy->retry_after_cap_ms, &outcome);
+    overrule(call, facts, &outcome);
     if (outcome.kind == HF_OUTCOME_REJECTED)
         call->attempts--; /* the transport had no room: it reached nothing */
     attempt_over(call, &outcome, facts);
@@ -260,6 +266,7 @@ static void check_limits(struct hfi_call *call, struct hf_mono now) {
     else
         hfi_classify_timeout(which, sent, stage, &outcome);
     outcome.phases = phases;
+    overrule(call, NULL, &outcome);
     attempt_over(call, &outcome, NULL);
 }
 

@@ -35,6 +35,7 @@ struct hfi_call {
     const void *body;
     size_t body_length;
     size_t header_count; /* of `headers`, behind the struct; the remaining time comes last */
+    struct hfi_rules rules; /* of this call, behind the headers */
     bool has_key, no_retry, limit_gated;
     int64_t total_ms;
 

@@ -60,6 +60,8 @@ int hfi_request_check(const struct hf_request *request, struct hf_error *error) 
         rc = hfi_headers_check(request->headers, request->header_count, error);
     if (rc == 0)
         rc = check_key(request, error);
+    if (rc == 0)
+        rc = hf_rules_check(request->rules, request->rule_count, error);
     return rc;
 }
 
@@ -113,11 +115,13 @@ static char *put_headers(struct hfi_call *call, const struct hf_request *request
 
 static struct hfi_call *copy(struct hfi_target *target, const struct hf_request *request) {
     size_t slots = target->header_count + request->header_count + 2, room = text_room(target, request);
+    room += hfi_rules_room(request->rules, request->rule_count);
     struct hfi_call *call = hfi_alloc(sizeof *call + slots * sizeof *call->headers + room);
     if (!call)
         return NULL;
     call->target = target;
-    char *at = put((char *)(call->headers + slots), request->method, &call->method);
+    char *at = hfi_rules_put(&call->rules, request->rules, request->rule_count, (char *)(call->headers + slots));
+    at = put(at, request->method, &call->method);
     at = put_url(call, request, at);
     at = put_headers(call, request, at);
     if (request->body_length > 0) {

@@ -112,6 +112,13 @@ static int copy_headers(struct hfi_target *target, const struct hf_downstream_op
     return 0;
 }
 
+static bool copy_rules(struct hfi_target *target, const struct hf_downstream_options *options) {
+    char *block = options->rule_count > 0 ? hfi_alloc(hfi_rules_room(options->rules, options->rule_count)) : NULL;
+    if (block)
+        hfi_rules_put(&target->rules, options->rules, options->rule_count, block);
+    return block || options->rule_count == 0;
+}
+
 static int copy_address(struct hfi_target *target, const struct hf_downstream_options *options,
                         const struct parts *parts) {
     size_t path = strlen(parts->path);
@@ -124,6 +131,7 @@ static int copy_address(struct hfi_target *target, const struct hf_downstream_op
     char *basic = parts->userinfo ? basic_of(parts->userinfo, parts->userinfo_length) : NULL;
     int rc = HF_ENOMEM;
     bool copied = target->url && (target->ca_file || !options->ca_file) && (target->probe_path || !options->probe_path);
+    copied = copied && copy_rules(target, options);
     if (copied && (basic || !parts->userinfo)) {
         char *end = mempcpy(target->url, options->url, parts->scheme);
         end = mempcpy(end, parts->host, parts->host_length);
@@ -160,6 +168,8 @@ static int check(const struct hf_downstream_options *options, struct parts *part
     if (probe && (probe[0] != '/' || !hfi_is_url_text(probe) || strpbrk(probe, "?#")))
         return hfi_fail(error, HF_EINVAL, options->name, "write it as /healthz", "probe_path is not a path");
     int rc = hfi_headers_check(options->headers, options->header_count, error);
+    if (rc == 0)
+        rc = hf_rules_check(options->rules, options->rule_count, error);
     if (rc == 0 && parts->userinfo && hfi_headers_find(options->headers, options->header_count, "Authorization"))
         rc = hfi_fail(error, HF_EINVAL, options->name, "keep one of them",
                       "both a user in the url and an Authorization header");
@@ -202,5 +212,6 @@ void hfi_target_end(struct hfi_target *target) {
     hfi_free(target->headers);
     hfi_free(target->ca_file);
     hfi_free(target->probe_path);
+    hfi_free((void *)(uintptr_t)target->rules.items);
     memset(target, 0, sizeof *target);
 }

@@ -10,6 +10,7 @@
 #include "base/scheduler.h"
 #include "holdfast/http.h"
 #include "resilience/downstream.h"
+#include "resilience/rules.h"
 
 /*
  * A downstream as the caller knows it: where it is, how it is spoken to, and who waits for a slot of its bulkhead.
@@ -28,6 +29,7 @@ struct hfi_target {
     size_t header_count;
     char *ca_file;
     char *probe_path;          /* NULL: none */
+    struct hfi_rules rules;    /* own ones, in a block of their own */
     int64_t response_limit;
     bool send_remaining_time;
     struct hfi_calls queue;

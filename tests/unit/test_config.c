@@ -133,6 +133,8 @@ static void every_key_has_a_meaning_and_a_parent(void **state) {
         if (length > 2 && strcmp(parent + length - 2, ".*") == 0)
             parent[length - 2] = '\0';
         bool found = strcmp(parent, "curve") == 0; /* the form of every `curve` */
+        for (size_t j = 0; j < hfi_key_count; j++) /* the form of every item of a list */
+            found |= hfi_keys[j].type == HFI_KEY_LIST && strcmp(hfi_keys[j].choices, parent) == 0;
         for (size_t j = 0; j < hfi_key_count; j++) {
             found |= strcmp(hfi_keys[j].path, parent) == 0;
             assert_true(i == j || strcmp(hfi_keys[i].path, hfi_keys[j].path) != 0);
@@ -182,6 +184,51 @@ static void what_is_written_arrives(void **state) {
     assert_string_equal(types[0].directory, "/tmp");
     assert_true(types[1].no_idempotency_key);
     assert_int_equal(types[1].execution_timeout_ms, 0); /* C18 */
+    hfi_config_free(&config);
+}
+
+/* S4.5: own rules of a downstream and of a job type, with everything that is not written left open. */
+static void rules_arrive(void **state) {
+    struct hfi_config config;
+    (void)state;
+    assert_int_equal(READ(&config, "downstreams:\n"
+                                   "  d:\n"
+                                   "    url: http://d\n"
+                                   "    rules:\n"
+                                   "      - {name: gone, status: 404, class: transient, retry: fresh, breaker: failure}\n"
+                                   "      - name: soft\n"
+                                   "        status: 200-299\n"
+                                   "        method: POST\n"
+                                   "        header: {name: X-E, value: 'q*'}\n"
+                                   "        body: text\n"
+                                   "        body_within: 4\n"
+                                   "        class: poison\n"
+                                   "jobs: {j: {kind: http, downstream: d, rules: [{name: n, error_type: curl, retry: none}]}}"),
+                     0);
+    const struct hf_downstream_options *d = config.runner.downstreams;
+    const struct hf_type_options *type = config.runner.types;
+    assert_int_equal(d->rule_count, 2);
+    assert_string_equal(d->rules[0].name, "gone");
+    assert_int_equal(d->rules[0].status_min, 404);
+    assert_int_equal(d->rules[0].status_max, 404);
+    assert_int_equal(d->rules[0].decides, HF_RULE_CLASS | HF_RULE_RETRY | HF_RULE_BREAKER);
+    assert_int_equal(d->rules[0].klass, HF_CLASS_TRANSIENT);
+    assert_int_equal(d->rules[0].retry, HF_RETRY_FRESH);
+    assert_int_equal(d->rules[0].verdict, HF_VERDICT_FAILURE);
+    assert_int_equal(d->rules[0].body_within, HF_RULE_BODY_MAX);
+    assert_null(d->rules[0].method);
+    assert_int_equal(d->rules[1].status_max, 299);
+    assert_string_equal(d->rules[1].method, "POST");
+    assert_string_equal(d->rules[1].header, "X-E");
+    assert_string_equal(d->rules[1].header_value, "q*");
+    assert_string_equal(d->rules[1].body, "text");
+    assert_int_equal(d->rules[1].body_within, 4);
+    assert_int_equal(d->rules[1].decides, HF_RULE_CLASS);
+    assert_int_equal(d->rules[1].klass, HF_CLASS_POISON);
+    assert_int_equal(type->rule_count, 1);
+    assert_string_equal(type->rules[0].error_type, "curl");
+    assert_int_equal(type->rules[0].decides, HF_RULE_RETRY);
+    assert_int_equal(type->rules[0].status_max, 0);
     hfi_config_free(&config);
 }
 
@@ -281,6 +328,7 @@ int main(void) {
         cmocka_unit_test(every_default_in_the_table_can_be_written),
         cmocka_unit_test(every_key_has_a_meaning_and_a_parent),
         cmocka_unit_test(what_is_written_arrives),
+        cmocka_unit_test(rules_arrive),
         cmocka_unit_test(curves_are_worked_out),
         cmocka_unit_test(the_closest_curve_replaces_and_executions_alone_keep_it),
         cmocka_unit_test(places_are_exact),

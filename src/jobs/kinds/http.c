@@ -118,6 +118,8 @@ static int start(struct hfi_kind *self, struct hf_work *work) {
     request.idempotency_key = type->repeatable && !type->no_idempotency_key ? work->key : NULL;
     request.total_timeout_ms = left_ms(work);
     request.no_retry = !type->repeatable;
+    request.rules = type->rules;
+    request.rule_count = type->rule_count;
     struct hfi_call *call = NULL;
     int code = hfi_call_start(http->caller, &request, ended, work, &call);
     hfi_free(headers);

@@ -13,13 +13,22 @@
 
 static void bind_value(struct hfi_binding *binding, const struct hfi_key *key, const struct hfi_node *node, void *base);
 
+/* Place of a list's item among its kin, from 0. */
+static size_t place_of(const struct hfi_node *item) {
+    size_t place = 0;
+    for (const struct hfi_node *at = item->parent->children; at && at != item; at = at->next)
+        place++;
+    return place;
+}
+
 const char *hfi_node_path(struct hfi_arena *arena, const struct hfi_node *node) {
     const char *path = "";
     for (; node; node = node->parent) {
-        if (node->key && *path)
-            path = hfi_arena_print(arena, "%s.%s", node->key, path);
-        else if (node->key)
-            path = node->key;
+        const char *dot = *path && *path != '[' ? "." : "";
+        if (node->key)
+            path = hfi_arena_print(arena, "%s%s%s", node->key, dot, path);
+        else if (node->parent)
+            path = hfi_arena_print(arena, "[%zu]%s%s", place_of(node), dot, path);
     }
     return *path ? path : "configuration";
 }
@@ -175,12 +184,17 @@ static void check_name(struct hfi_binding *binding, const struct hfi_key *key, c
         }
 }
 
-static void init_item(const struct hfi_key *key, void *item) {
-    if (strcmp(key->path, "downstreams") == 0)
+/* What a new item holds where no key says otherwise and no text of the schema can: `section` is what its keys are below. */
+static void init_item(const char *section, void *item) {
+    if (strcmp(section, "downstreams") == 0)
         hf_policy_options_init(&((struct hfi_downstream_setting *)item)->policy);
-    if (strcmp(key->path, "queues") == 0)
+    if (strcmp(section, "queues") == 0)
         ((struct hfi_queue_setting *)item)->curve.retries = -1;
-    if (strcmp(key->path, "jobs") == 0) {
+    if (strcmp(section, "rule") == 0) {
+        struct hfi_rule_setting *rule = item;
+        rule->klass = rule->retry = rule->breaker = -1;
+    }
+    if (strcmp(section, "jobs") == 0) {
         struct hfi_job_setting *job = item;
         job->curve.retries = -1;
         job->execution_timeout_ms = -1;
@@ -198,9 +212,24 @@ static void bind_items(struct hfi_binding *binding, const struct hfi_key *key, c
         item->name = child->key;
         item->node = child;
         check_name(binding, key, child);
-        init_item(key, item);
+        init_item(key->path, item);
         hfi_bind_presets(prefix, item);
         hfi_bind_map(binding, child, prefix, item);
+    }
+    items->items = array;
+}
+
+static void bind_list(struct hfi_binding *binding, const struct hfi_key *key, const struct hfi_node *node,
+                      struct hfi_items *items) {
+    if (!has_kind(binding, node, HFI_NODE_LIST))
+        return;
+    char *array = hfi_arena_array(binding->arena, count_of(node) + 1, key->size);
+    for (const struct hfi_node *child = node->children; child; child = child->next) {
+        struct hfi_item *item = (void *)(array + items->count++ * key->size);
+        item->node = child;
+        init_item(key->choices, item);
+        hfi_bind_presets(key->choices, item);
+        hfi_bind_map(binding, child, key->choices, item);
     }
     items->items = array;
 }
@@ -222,6 +251,9 @@ static void bind_value(struct hfi_binding *binding, const struct hfi_key *key, c
         return;
     case HFI_KEY_ITEMS:
         bind_items(binding, key, node, to);
+        return;
+    case HFI_KEY_LIST:
+        bind_list(binding, key, node, to);
         return;
     case HFI_KEY_TEXTS:
         bind_texts(binding, node, to);
@@ -254,7 +286,8 @@ void hfi_bind_presets(const char *prefix, void *base) {
             continue;
         if (key->type == HFI_KEY_MAP)
             hfi_bind_presets(key->path, base);
-        else if (key->preset && !(key->traits & HFI_KEY_COMPUTED) && key->type != HFI_KEY_TEXTS)
+        else if (key->preset && !(key->traits & HFI_KEY_COMPUTED) && key->type != HFI_KEY_TEXTS &&
+                 key->type != HFI_KEY_LIST)
             hfi_value_read(key, key->preset, (char *)base + key->offset, &refusal);
     }
 }

@@ -22,6 +22,30 @@ static void build_policy(struct hfi_downstream_setting *from) {
     }
 }
 
+/* The choices of the schema stand in the order of the enums. */
+static const struct hf_rule *build_rules(struct hfi_config *config, const struct hfi_items *items) {
+    const struct hfi_rule_setting *from = items->items;
+    struct hf_rule *to = hfi_arena_array(&config->arena, items->count + 1, sizeof *to);
+    for (size_t i = 0; i < items->count; i++) {
+        hf_rule_init(&to[i]);
+        to[i].name = from[i].name;
+        to[i].method = from[i].method;
+        to[i].status_min = from[i].status.low;
+        to[i].status_max = from[i].status.high;
+        to[i].error_type = from[i].error_type;
+        to[i].header = from[i].header_name;
+        to[i].header_value = from[i].header_value;
+        to[i].body = from[i].body;
+        to[i].body_within = from[i].body_within;
+        to[i].decides = (from[i].klass >= 0 ? HF_RULE_CLASS : 0u) | (from[i].retry >= 0 ? HF_RULE_RETRY : 0u) |
+                        (from[i].breaker >= 0 ? HF_RULE_BREAKER : 0u);
+        to[i].klass = from[i].klass >= 0 ? (enum hf_class)from[i].klass : HF_CLASS_TRANSIENT;
+        to[i].retry = from[i].retry >= 0 ? (enum hf_retry)from[i].retry : HF_RETRY_NONE;
+        to[i].verdict = from[i].breaker >= 0 ? (enum hf_verdict)from[i].breaker : HF_VERDICT_NEUTRAL;
+    }
+    return to;
+}
+
 static void build_downstreams(struct hfi_config *config) {
     struct hfi_downstream_setting *from = config->settings.downstreams.items;
     size_t count = config->settings.downstreams.count;
@@ -38,6 +62,8 @@ static void build_downstreams(struct hfi_config *config) {
         to[i].send_remaining_time = from[i].send_remaining_time;
         to[i].probe_path = from[i].probe_path;
         to[i].policy = &from[i].policy;
+        to[i].rules = build_rules(config, &from[i].rules);
+        to[i].rule_count = from[i].rules.count;
     }
     config->runner.downstreams = to;
     config->runner.downstream_count = count;
@@ -63,7 +89,7 @@ static void build_queues(struct hfi_config *config) {
     config->runner.queue_count = count;
 }
 
-static void build_type(const struct hfi_job_setting *from, struct hf_type_options *to) {
+static void build_type(struct hfi_config *config, const struct hfi_job_setting *from, struct hf_type_options *to) {
     static const enum hf_kind kinds[] = {HF_KIND_HTTP, HF_KIND_EXEC, HF_KIND_NOOP};
     hf_type_options_init(to);
     to->kind = kinds[from->kind];
@@ -80,6 +106,8 @@ static void build_type(const struct hfi_job_setting *from, struct hf_type_option
     to->path = from->path;
     to->headers = from->headers.items;
     to->header_count = from->headers.count;
+    to->rules = build_rules(config, &from->rules);
+    to->rule_count = from->rules.count;
     to->command = from->command.items;
     to->command_length = from->command.count;
     to->environment = from->environment.items;
@@ -93,7 +121,7 @@ static void build_types(struct hfi_config *config) {
     size_t count = config->settings.jobs.count;
     struct hf_type_options *to = hfi_arena_array(&config->arena, count + 1, sizeof *to);
     for (size_t i = 0; i < count; i++)
-        build_type(&from[i], &to[i]);
+        build_type(config, &from[i], &to[i]);
     config->runner.types = to;
     config->runner.type_count = count;
 }

@@ -81,14 +81,37 @@ static void check_options(struct hfi_config *config, const struct hfi_item *item
                         strcmp(error.what, item->name) == 0 ? "" : ": ", error.why);
 }
 
+/* Each rule by itself, then all of them together; the place is that of the key the library complains about. */
+static void check_rule(struct hfi_config *config, const struct hfi_node *node, const struct hf_rule *rules, size_t count) {
+    struct hf_error error;
+    hf_error_init(&error);
+    if (hf_rules_check(rules, count, &error) == 0)
+        return;
+    const char *dot = strrchr(error.what, '.');
+    node = hfi_tree_nearest(node, dot ? dot + 1 : "");
+    hfi_problem_add(&config->problems, true, "config.rule", node->line, node->column, hfi_node_path(&config->arena, node),
+                    hfi_arena_text(&config->arena, error.fix), "%s", error.why);
+}
+
+static void check_rules(struct hfi_config *config, const struct hfi_item *owner, const struct hfi_items *items,
+                        const struct hf_rule *rules) {
+    const struct hfi_rule_setting *settings = items->items;
+    size_t errors = config->problems.errors;
+    for (size_t i = 0; i < items->count; i++)
+        check_rule(config, settings[i].item.node, &rules[i], 1);
+    if (config->problems.errors == errors)
+        check_rule(config, hfi_tree_child(owner->node, "rules"), rules, items->count);
+}
+
 static void check_downstreams(struct hfi_config *config) {
     const struct hfi_downstream_setting *downstreams = config->settings.downstreams.items;
     const struct hfi_job_setting *jobs = config->settings.jobs.items;
     for (size_t i = 0; i < config->settings.downstreams.count; i++) {
         struct hf_downstream_options options = config->runner.downstreams[i];
-        options.header_count = 0;
+        options.header_count = options.rule_count = 0;
         check_options(config, &downstreams[i].item, "url", &options);
-        options = config->runner.downstreams[i];
+        check_rules(config, &downstreams[i].item, &downstreams[i].rules, options.rules);
+        options.header_count = config->runner.downstreams[i].header_count;
         options.url = "http://localhost"; /* one complaint for each cause */
         check_options(config, &downstreams[i].item, "headers", &options);
     }
@@ -97,6 +120,7 @@ static void check_downstreams(struct hfi_config *config) {
         options.headers = jobs[i].headers.items;
         options.header_count = jobs[i].headers.count;
         check_options(config, &jobs[i].item, "headers", &options);
+        check_rules(config, &jobs[i].item, &jobs[i].rules, config->runner.types[i].rules);
     }
 }
 

@@ -57,7 +57,8 @@ void hfi_config_man(FILE *to) {
           "number with a unit: 250ms, 5s, 2m, 1h, 7d. A size is 512B, 64KiB, 1MiB or 1GiB. A rate is 10/s, 600/m or\n"
           "36000/h. Secrets may refer to the environment as ${NAME} (with $${ for a plain ${) or to a file as file:PATH,\n"
           "beside this one if not absolute; a variable that is not set is an error.\n"
-          ".PP\nA star stands for a name of your choice. Check a file with\n.BR \"holdfast check\" .\n"
+          ".PP\nA star stands for a name of your choice. A list of maps names the section that holds the keys of its items:\n"
+          "with the keys of `rule' means name, status and so on of\n.BR rule.name ,\n.BR rule.status .\nCheck a file with\n.BR \"holdfast check\" .\n"
           ".SH KEYS\n",
           to);
     for (size_t i = 0; i < hfi_key_count; i++)

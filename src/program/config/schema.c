@@ -17,6 +17,7 @@
 #define Q(field) offsetof(struct hfi_queue_setting, field)
 #define J(field) offsetof(struct hfi_job_setting, field)
 #define A(field) offsetof(struct hfi_alert_setting, field)
+#define R(field) offsetof(struct hfi_rule_setting, field)
 #define C(field) offsetof(struct hfi_curve_form, field)
 #define HOUR 3600000.0
 #define DAY (24 * HOUR)
@@ -103,7 +104,20 @@ const struct hfi_key hfi_keys[] = {
     {"downstreams.*.headers", HFI_KEY_HEADERS, 0, D(headers), 0, 0, 0, NULL, NULL, "sent with every call; values may be ${ENV} or file:PATH and are never shown"},
     {"downstreams.*.ca_file", HFI_KEY_TEXT, HFI_KEY_COMPUTED, D(ca_file), 0, 0, 0, "the system's", NULL, "certificates to trust, PEM"},
     {"downstreams.*.response_limit", HFI_KEY_SIZE, 0, D(response_limit), 0, 1, 1073741824, "1MiB", NULL, "largest answer, after decoding"},
+    {"downstreams.*.rules", HFI_KEY_LIST, 0, D(rules), sizeof(struct hfi_rule_setting), 0, 0, NULL, "rule", "own rules on answers and failures, before the built-in tables; the first that matches decides"},
     {"downstreams.*.send_remaining_time", HFI_KEY_SWITCH, 0, D(send_remaining_time), 0, 0, 0, "false", NULL, "send Holdfast-Timeout-Ms: what is left of the total"},
+    {"rule.name", HFI_KEY_TEXT, HFI_KEY_REQUIRED, R(name), 0, 0, 0, NULL, NULL, "letters, digits, - and _; outcomes that it decides show it as rule.NAME"},
+    {"rule.status", HFI_KEY_STATUSES, 0, R(status), 0, 0, 0, NULL, NULL, "matches answers with this status; all that a rule names has to match"},
+    {"rule.error_type", HFI_KEY_TEXT, 0, R(error_type), 0, 0, 0, NULL, NULL, "matches failures of this type, by dotted prefix: http.503, curl, timeout"},
+    {"rule.method", HFI_KEY_TEXT, 0, R(method), 0, 0, 0, NULL, NULL, "matches requests of this method"},
+    {"rule.header", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "matches answers with this header"},
+    {"rule.header.name", HFI_KEY_TEXT, HFI_KEY_REQUIRED, R(header_name), 0, 0, 0, NULL, NULL, "its name"},
+    {"rule.header.value", HFI_KEY_TEXT, 0, R(header_value), 0, 0, 0, NULL, NULL, "its whole value, or the beginning of it with a * behind; any value without this key"},
+    {"rule.body", HFI_KEY_TEXT, 0, R(body), 0, 0, 0, NULL, NULL, "matches answers with this text in the first bytes of their body"},
+    {"rule.body_within", HFI_KEY_COUNT, 0, R(body_within), 0, 1, HF_RULE_BODY_MAX, "4096", NULL, "how many bytes of the body are looked at; the length of the text itself: the body begins with it"},
+    {"rule.class", HFI_KEY_CHOICE, 0, R(klass), 0, 0, 0, NULL, "ok|transient|permanent|poison", "what it is for the job; without this key as the tables say"},
+    {"rule.retry", HFI_KEY_CHOICE, 0, R(retry), 0, 0, 0, NULL, "none|now|fresh|later", "may the call try again; all but none need class transient"},
+    {"rule.breaker", HFI_KEY_CHOICE, 0, R(breaker), 0, 0, 0, NULL, "success|failure|neutral", "what it is for the breaker"},
     {"queues", HFI_KEY_ITEMS, 0, S(queues), sizeof(struct hfi_queue_setting), 0, 0, NULL, NULL, "where jobs wait; one that is not here has the defaults"},
     {"queues.*.order", HFI_KEY_INTEGER, 0, Q(order), 0, -1000000, 1000000, "100", NULL, "lower ones first, strictly"},
     {"queues.*.weight", HFI_KEY_COUNT, 0, Q(weight), 0, 1, 10000, "1", NULL, "share among queues of the same order"},
@@ -124,6 +138,7 @@ const struct hfi_key hfi_keys[] = {
     {"jobs.*.method", HFI_KEY_TEXT, 0, J(method), 0, 0, 0, "POST", NULL, "http: the method"},
     {"jobs.*.path", HFI_KEY_TEXT, 0, J(path), 0, 0, 0, "", NULL, "http: appended to the downstream's url, starts with /"},
     {"jobs.*.headers", HFI_KEY_HEADERS, 0, J(headers), 0, 0, 0, NULL, NULL, "http: sent besides the downstream's"},
+    {"jobs.*.rules", HFI_KEY_LIST, 0, J(rules), sizeof(struct hfi_rule_setting), 0, 0, NULL, "rule", "http: own rules for these jobs, before those of the downstream"},
     {"jobs.*.idempotency_key", HFI_KEY_SWITCH, 0, J(send_key), 0, 0, 0, "true", NULL, "http: send the job's key as Idempotency-Key"},
     {"jobs.*.command", HFI_KEY_TEXTS, 0, J(command), 0, 0, 0, NULL, NULL, "exec: absolute path and arguments, no shell; required there"},
     {"jobs.*.environment", HFI_KEY_TEXTS, 0, J(environment), 0, 0, 0, "[]", NULL, "exec: NAME=value, or NAME to hand it on; nothing else is there"},
@@ -165,14 +180,17 @@ const struct hfi_key *hfi_key_find(const char *prefix, const char *name) {
 static const char *type_name(enum hfi_key_type type) {
     static const char *const names[] = {"map", "map of names", "text", "secret text", "URL", "duration", "size", "whole number",
                                         "whole number", "number", "rate", "true or false", "", "list of texts",
-                                        "list of durations", "map of texts", "list of durations or map"};
+                                        "list of durations", "map of texts", "list of durations or map",
+                                        "list of maps with the keys of ", "HTTP status or range such as 500-599"};
     return names[type];
 }
 
 char *hfi_key_describe(const struct hfi_key *key, char *text) {
     char low[HF_DURATION_LENGTH], high[HF_DURATION_LENGTH];
     int at = snprintf(text, 160, "%s", type_name(key->type));
-    for (const char *from = key->choices ? key->choices : ""; *from && at < 150; from++)
+    if (key->type == HFI_KEY_LIST)
+        snprintf(text + at, (size_t)(160 - at), "`%s`", key->choices);
+    for (const char *from = key->type != HFI_KEY_LIST && key->choices ? key->choices : ""; *from && at < 150; from++)
         at += *from == '|' ? snprintf(text + at, (size_t)(160 - at), ", ") : snprintf(text + at, (size_t)(160 - at), "%c", *from);
     if (key->type == HFI_KEY_DURATION)
         at += snprintf(text + at, (size_t)(160 - at), " %s to %s", hf_duration_print((int64_t)key->min, low),

@@ -9,6 +9,11 @@
 /*
  * Every key of the configuration in one table: it drives the binding, `holdfast check --explain`, holdfast.yaml(5)
  * and the tests. A key that is not here is unknown.
+ *
+ * A list of maps is two things: a row `x.*.rules` of type LIST whose `choices` is a section ("rule"), and the rows of
+ * that section ("rule.name", "rule.status" …) with offsets in the item. The section stands once, for all keys that are
+ * lists of it. Items have no name: `item.name` is NULL, `item.node` is where they stand; defaults that no text can write
+ * are set in init_item of bind.c. Complaints come with file:line:column and `x.*.rules[0].status`.
  */
 enum hfi_key_type {
     HFI_KEY_MAP,      /* a fixed set of keys below it */
@@ -27,7 +32,9 @@ enum hfi_key_type {
     HFI_KEY_TEXTS,    /* struct hfi_texts */
     HFI_KEY_WAITS,    /* struct hfi_waits */
     HFI_KEY_HEADERS,  /* struct hfi_headers: name → secret */
-    HFI_KEY_CURVE     /* struct hfi_curve_setting: a list of waits, or the keys below `curve` */
+    HFI_KEY_CURVE,    /* struct hfi_curve_setting: a list of waits, or the keys below `curve` */
+    HFI_KEY_LIST,     /* struct hfi_items: a list of maps, each with the keys below the section that `choices` names */
+    HFI_KEY_STATUSES  /* struct hfi_statuses: one HTTP status, or a range of them as 500-599 */
 };
 
 enum {
@@ -42,10 +49,10 @@ struct hfi_key {
     enum hfi_key_type type;
     unsigned traits;     /* HFI_KEY_REQUIRED … */
     size_t offset;       /* in the item, or in struct hfi_settings outside of items */
-    size_t size;         /* ITEMS: of one item */
+    size_t size;         /* ITEMS, LIST: of one item, a struct that begins with struct hfi_item */
     double min, max;     /* inclusive, of numbers; both 0 = what the type holds */
     const char *preset;  /* default as one would write it; NULL: none */
-    const char *choices; /* "park|fail" */
+    const char *choices; /* "park|fail"; LIST: the section of its items' keys, "rule" for `rule.status` and so on */
     const char *doc;
 };
 

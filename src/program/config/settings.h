@@ -25,6 +25,10 @@ struct hfi_headers {
     const struct hf_header *items;
     size_t count;
 };
+/* One status has low = high; 0, 0: not given. */
+struct hfi_statuses {
+    int32_t low, high;
+};
 /* The keys `curve`, `max_executions` and `retries` of one level; nothing given: the next level decides. */
 struct hfi_curve_setting {
     struct hf_curve_options options;
@@ -39,7 +43,7 @@ struct hfi_curve_form {
     uint32_t power;
 };
 
-/* The start of every item: its name in the file and its node. */
+/* The start of every item: its name in the file (NULL in a list) and its node. */
 struct hfi_item {
     const char *name;
     const struct hfi_node *node;
@@ -49,12 +53,21 @@ struct hfi_items {
     size_t count;
 };
 
+/* One of a list of own rules; -1: not given. */
+struct hfi_rule_setting {
+    struct hfi_item item;
+    const char *name, *method, *error_type, *header_name, *header_value, *body;
+    struct hfi_statuses status;
+    uint32_t body_within;
+    int klass, retry, breaker;
+};
 struct hfi_downstream_setting {
     struct hfi_item item;
     struct hf_policy_options policy;
     const char *url, *ca_file, *probe_path;
     struct hfi_headers headers;
     struct hfi_waits retry_table;
+    struct hfi_items rules;
     int64_t response_limit;
     int backoff, jitter, breaker_429, gate_scope, on_open;
     bool send_remaining_time;
@@ -72,6 +85,7 @@ struct hfi_job_setting {
     const char *queue, *downstream, *method, *path, *directory;
     struct hfi_headers headers;
     struct hfi_texts command, environment, never_retry;
+    struct hfi_items rules;
     struct hfi_curve_setting curve;
     int64_t execution_timeout_ms, kill_grace_ms;
     bool repeatable, send_key;

@@ -91,6 +91,27 @@ static bool read_whole(const struct hfi_key *key, const char *text, void *to, st
     return true;
 }
 
+static bool read_status(const char *text, int32_t *to) {
+    int64_t number = 0;
+    bool digits = strlen(text) == 3 && only_digits(text) && hfi_word_number(text, &number);
+    *to = (int32_t)number;
+    return digits && number >= 100;
+}
+
+/* "404" or "500-599". */
+static bool read_statuses(const char *text, struct hfi_statuses *to, struct hfi_refusal *refusal) {
+    struct hfi_statuses read;
+    const char *dash = strchr(text, '-');
+    char low[8];
+    snprintf(low, sizeof low, "%.*s", dash ? (int)(dash - text) : 7, text);
+    if (!read_status(low, &read.low) || !read_status(dash ? dash + 1 : low, &read.high))
+        return refuse(refusal, "config.status", "write 404 or 500-599", "`%.60s` is no status from 100 to 999", text);
+    if (read.high < read.low)
+        return refuse(refusal, "config.status", "write the lower one first", "the range `%s` is upside down", text);
+    *to = read;
+    return true;
+}
+
 static bool read_number(const struct hfi_key *key, const char *text, double *to, struct hfi_refusal *refusal) {
     double number = 0;
     if (!hfi_word_real(text, &number))
@@ -157,6 +178,8 @@ bool hfi_value_read(const struct hfi_key *key, const char *text, void *to, struc
         return read_switch(text, to, refusal);
     case HFI_KEY_CHOICE:
         return read_choice(key, text, to, refusal);
+    case HFI_KEY_STATUSES:
+        return read_statuses(text, to, refusal);
     case HFI_KEY_TEXT:
         if (hfi_secret_is_reference(text))
             return refuse(refusal, "config.secret", "write the value out; headers, webhook urls and the store may refer",

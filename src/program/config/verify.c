@@ -44,7 +44,8 @@ static void check_foreign(struct hfi_binding *binding, const struct hfi_job_sett
         const char *key;
         int kind;
     } owners[] = {{"downstream", HFI_JOB_HTTP}, {"method", HFI_JOB_HTTP},      {"path", HFI_JOB_HTTP},
-                  {"headers", HFI_JOB_HTTP},    {"idempotency_key", HFI_JOB_HTTP}, {"command", HFI_JOB_EXEC},
+                  {"headers", HFI_JOB_HTTP},    {"idempotency_key", HFI_JOB_HTTP}, {"rules", HFI_JOB_HTTP},
+                  {"command", HFI_JOB_EXEC},
                   {"environment", HFI_JOB_EXEC}, {"directory", HFI_JOB_EXEC},   {"kill_grace", HFI_JOB_EXEC}};
     for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
         const struct hfi_node *node = hfi_tree_child(job->item.node, owners[i].key);

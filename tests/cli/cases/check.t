@@ -199,3 +199,65 @@ JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME
 push      default  length               6              4                24          4h45m
 y.yaml: 4 errors, 0 warnings
 [2]
+
+# S4.5: own rules are a list of maps; what is wrong with one is told with its place, by the schema first …
+file rules.yaml
+downstreams:
+  p:
+    url: http://127.0.0.1:1
+    rules:
+      - {name: a, status: 1000, class: transient}
+      - {name: b, status: 599-500, clas: transient}
+      - {status: 404}
+      - text
+  q: {url: "http://127.0.0.1:1", rules: {name: a}}
+jobs:
+  j: {kind: noop, rules: [{name: a, error_type: curl, retry: none}]}
+end
+$ holdfast check --config rules.yaml
+E rules.yaml:5:27: downstreams.p.rules[0].status: `1000` is no status from 100 to 999 (write 404 or 500-599) [config.status]
+E rules.yaml:6:27: downstreams.p.rules[1].status: the range `599-500` is upside down (write the lower one first) [config.status]
+E rules.yaml:6:36: downstreams.p.rules[1].clas: unknown key (did you mean `class`?) [config.unknown_key]
+E rules.yaml:7:9: downstreams.p.rules[2]: the key `name` is missing (letters, digits, - and _; outcomes that it decides show it as rule.NAME) [config.missing_key]
+E rules.yaml:8:9: downstreams.p.rules[3]: it has to be a map, not a single value [config.type]
+E rules.yaml:9:41: downstreams.q.rules: it has to be a list, not a map [config.type]
+E rules.yaml:11:26: jobs.j.rules: only kind http has this key (leave it out, or change kind) [config.kind]
+rules.yaml: 7 errors, 0 warnings
+[2]
+
+# … then by the library.
+file rules.yaml
+downstreams:
+  p:
+    url: http://127.0.0.1:1
+    rules:
+      - {name: a b, status: 404, class: ok}
+      - {name: b, class: ok}
+      - {name: c, status: 404}
+      - {name: d, status: 404, class: ok, retry: now}
+      - {name: e, error_type: "a..b", class: ok}
+      - {name: f, header: {name: "x y"}, class: ok}
+      - {name: g, header: {name: "x", value: "a\nb"}, class: ok}
+      - {name: h, body: "abc", body_within: 2, class: ok}
+jobs:
+  j:
+    kind: http
+    downstream: p
+    rules:
+      - {name: a, status: 404, class: ok}
+      - {name: a, status: 405, class: ok}
+end
+$ holdfast check --config rules.yaml
+E rules.yaml:5:16: downstreams.p.rules[0].name: it has not 1 to 40 of these characters (use letters, digits, - and _) [config.rule]
+E rules.yaml:6:9: downstreams.p.rules[1]: it would match everything (name a status, error type, header, body or method) [config.rule]
+E rules.yaml:7:9: downstreams.p.rules[2]: it decides nothing (give it a class, a retry or a breaker verdict) [config.rule]
+E rules.yaml:8:50: downstreams.p.rules[3].retry: only what is transient is tried again: ok (add class transient) [config.rule]
+E rules.yaml:9:31: downstreams.p.rules[4].error_type: it is not a dotted error type (write a prefix such as http.503, curl or timeout) [config.rule]
+E rules.yaml:10:27: downstreams.p.rules[5].header: its name is not a token (RFC 9110 5.6.2) [config.rule]
+E rules.yaml:11:27: downstreams.p.rules[6].header: its value holds a CR, LF or another control character [config.rule]
+E rules.yaml:12:45: downstreams.p.rules[7].body_within: 2 is not within the text's 3 bytes and 4096 [config.rule]
+E rules.yaml:18:7: jobs.j.rules: rules[0] is called `a` too (give each its own) [config.rule]
+JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME TO DEATH
+j         default  p                    6              4                24          4h45m
+rules.yaml: 9 errors, 0 warnings
+[2]
