@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -206,6 +207,8 @@ static enum hf_stage stage_of_sent(struct hfi_attempt *attempt) {
     long request = 0;
     if (attempt->status > 0)
         return HF_STAGE_RECEIVE;
+    if (attempt->reason == HFI_REASON_RESEND_STOPPED) /* libcurl counts from zero by then */
+        return HF_STAGE_WAIT;
     curl_easy_getinfo(attempt->easy, CURLINFO_REQUEST_SIZE, &request);
     curl_easy_getinfo(attempt->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
     return request > 0 && (uint64_t)uploaded >= attempt->spec.body_length ? HF_STAGE_WAIT : HF_STAGE_SEND;
@@ -253,6 +256,40 @@ static bool is_long_line(const struct hfi_attempt *attempt, CURLcode code) {
     return probe != NULL;
 }
 
+/* A Content-Length beyond any number: libcurl ignores it and takes whatever comes for the whole. */
+static bool is_endless(const struct hfi_attempt *attempt) {
+    if (strcmp(attempt->spec.method, "HEAD") == 0 || attempt->status == 204 || attempt->status == 304)
+        return false;
+    for (size_t i = 0; i < attempt->header_count; i++) {
+        const char *name = attempt->head.data + attempt->at[i].name, *value = attempt->head.data + attempt->at[i].value;
+        if (attempt->at[i].value - attempt->at[i].name == sizeof "Content-Length" &&
+            strcasecmp(name, "Content-Length") == 0) {
+            errno = 0;
+            strtoll(value, NULL, 10);
+            if (errno == ERANGE)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* libcurl's code, where it is none or the wrong one for what came. */
+static CURLcode true_code(struct hfi_attempt *attempt, CURLcode code) {
+    if (is_long_line(attempt, code)) { /* as libcurl itself says of all lines together */
+        snprintf(attempt->error, sizeof attempt->error, "Too large response headers: a line > %d", LINE_LIMIT);
+        return CURLE_RECV_ERROR;
+    }
+    if (code == CURLE_OK && !attempt->final && attempt->status == 101) {
+        snprintf(attempt->error, sizeof attempt->error, "the peer switched to a protocol nobody asked for");
+        return CURLE_WEIRD_SERVER_REPLY;
+    }
+    if (code == CURLE_OK && attempt->final && is_endless(attempt)) {
+        snprintf(attempt->error, sizeof attempt->error, "the body is shorter than its Content-Length");
+        return CURLE_PARTIAL_FILE;
+    }
+    return code;
+}
+
 /* The reason behind libcurl's code, where one was not noted on the way. */
 static void find_reason(struct hfi_attempt *attempt, CURLcode code, long number) {
     if (code == CURLE_OK && !attempt->final)
@@ -266,10 +303,7 @@ static void find_reason(struct hfi_attempt *attempt, CURLcode code, long number)
 void hfi_answer_facts(struct hfi_attempt *attempt, CURLcode code, struct hfi_attempt_facts *facts) {
     long number = 0;
     curl_easy_getinfo(attempt->easy, CURLINFO_OS_ERRNO, &number);
-    if (is_long_line(attempt, code)) { /* as libcurl itself says of all lines together */
-        code = CURLE_RECV_ERROR;
-        snprintf(attempt->error, sizeof attempt->error, "Too large response headers: a line > %d", LINE_LIMIT);
-    }
+    code = true_code(attempt, code);
     if (code == CURLE_OK || attempt->reason == HFI_REASON_NONE)
         find_reason(attempt, code, number);
     memset(facts, 0, sizeof *facts);
