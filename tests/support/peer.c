@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The scripted raw-socket server: one thread, one poll loop. Its counters are read under its lock. */
+/*
+ * The scripted raw-socket server: one thread, one poll loop. Must never read a byte of a request beyond the point where
+ * its step acts. Its counters are read under its lock.
+ */
 #include "support/peer.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -16,12 +20,16 @@
 
 #define CONNECTIONS 256
 #define REQUEST_ROOM 65536
+#define CALLS 4096
 
 struct connection {
     int fd;
-    char *request;
-    size_t length;
-    bool answering;
+    char *request;    /* what is kept of the request that is being read */
+    size_t got, head; /* bytes read of it; length of its headers, 0 while they are not whole */
+    size_t body;      /* length of its body */
+    bool stepped;     /* it took its step, below */
+    bool answering;   /* the step has come to act */
+    bool draining;    /* our side has ended: only reads */
     struct peer_step step;
     size_t written;
     int64_t due_us;
@@ -33,12 +41,14 @@ struct peer {
     pthread_cond_t poked;
     int listener, wake, port;
     struct peer_step *steps;
-    size_t step_count;
+    size_t step_count, steps_taken;
     struct connection connections[CONNECTIONS];
-    unsigned requests, accepted, open;
+    unsigned requests, seen, accepted, open, by_call[CALLS];
+    uint64_t bytes;
     char last[REQUEST_ROOM];
     const char *poke;
     bool poke_closes, stopping;
+    bool settling; /* somebody waits until nothing is left to read */
 };
 
 static void end(struct peer *peer, struct connection *connection, bool reset) {
@@ -52,45 +62,156 @@ static void end(struct peer *peer, struct connection *connection, bool reset) {
     peer->open--;
 }
 
-/* Length of the first whole request in the buffer, 0 while it is not whole. */
-static size_t whole(const struct connection *connection) {
-    const char *head_end = memmem(connection->request, connection->length, "\r\n\r\n", 4);
-    if (!head_end)
-        return 0;
-    size_t head = (size_t)(head_end - connection->request) + 4, body = 0;
-    for (const char *line = connection->request; line < head_end; line = strchr(line, '\n') + 1)
-        if (strncasecmp(line, "Content-Length:", 15) == 0)
-            body = strtoul(line + 15, NULL, 10);
-    return connection->length >= head + body ? head + body : 0;
+static const struct peer_step *next_step(const struct peer *peer) {
+    return &peer->steps[peer->steps_taken < peer->step_count ? peer->steps_taken : peer->step_count - 1];
 }
 
-static void take_request(struct peer *peer, struct connection *connection) {
-    size_t length = whole(connection);
-    if (length == 0 || connection->answering)
-        return;
-    size_t number = peer->requests++;
-    connection->step = peer->steps[number < peer->step_count ? number : peer->step_count - 1];
+static void take_step(struct peer *peer, struct connection *connection) {
+    connection->step = *next_step(peer);
+    peer->steps_taken++;
     if (connection->step.answer && connection->step.length == 0)
         connection->step.length = strlen(connection->step.answer);
-    memcpy(peer->last, connection->request, length);
-    peer->last[length] = '\0';
-    memmove(connection->request, connection->request + length, connection->length - length);
-    connection->length -= length;
+    connection->stepped = true;
+}
+
+static void act(struct connection *connection) {
     connection->answering = true;
     connection->written = 0;
     connection->due_us = hfi_mono_now().us + connection->step.delay_ms * 1000LL;
 }
 
+static void forget_request(struct connection *connection) {
+    connection->got = connection->head = connection->body = 0;
+    connection->stepped = connection->answering = false;
+}
+
+/* The headers are whole: how long is the body, and whose is it? */
+static void read_head(struct peer *peer, struct connection *connection) {
+    const char *start = connection->request, *head_end = start + connection->head - 2;
+    for (const char *line = start; line && line < head_end; line = memchr(line, '\n', (size_t)(head_end - line))) {
+        line += *line == '\n';
+        if (strncasecmp(line, "Content-Length:", 15) == 0)
+            connection->body = strtoul(line + 15, NULL, 10);
+        else if (strncasecmp(line, "X-Call:", 7) == 0)
+            peer->by_call[strtoul(line + 7, NULL, 10) % CALLS]++;
+    }
+}
+
+/* How much may be read now, so that nothing behind the point where the step acts is. Looks without taking. */
+static size_t readable(struct connection *connection) {
+    char *at = connection->request + connection->got;
+    if (connection->head > 0) {
+        bool half = connection->stepped && connection->step.at == PEER_HALF && !connection->draining;
+        return connection->head + (half ? connection->body / 2 : connection->body) - connection->got;
+    }
+    ssize_t there = recv(connection->fd, at, REQUEST_ROOM - 1 - connection->got, MSG_DONTWAIT | MSG_PEEK);
+    if (there <= 0)
+        return 1; /* the real one finds out */
+    at[there] = '\0';
+    const char *head_end = memmem(connection->request, connection->got + (size_t)there, "\r\n\r\n", 4);
+    return head_end ? (size_t)(head_end + 4 - at) : (size_t)there;
+}
+
+/* Reads on, counts, and says whether anything came. The connection may be gone then. */
+static bool read_some(struct peer *peer, struct connection *connection) {
+    char scratch[16384];
+    size_t wanted = readable(connection), room = REQUEST_ROOM - 1 - connection->got;
+    bool keep = connection->got < REQUEST_ROOM - 1;
+    if (wanted > (keep ? room : sizeof scratch))
+        wanted = keep ? room : sizeof scratch;
+    ssize_t got = recv(connection->fd, keep ? connection->request + connection->got : scratch, wanted, MSG_DONTWAIT);
+    if (got <= 0) {
+        if (got == 0 || (errno != EAGAIN && errno != EINTR))
+            end(peer, connection, false);
+        return false;
+    }
+    peer->seen += connection->got == 0;
+    peer->bytes += (uint64_t)got;
+    connection->got += (size_t)got;
+    if (keep)
+        connection->request[connection->got] = '\0';
+    if (connection->head == 0 && connection->got >= 4 && keep &&
+        memcmp(connection->request + connection->got - 4, "\r\n\r\n", 4) == 0) {
+        connection->head = connection->got;
+        read_head(peer, connection);
+    }
+    return true;
+}
+
+static bool is_whole(const struct connection *connection) {
+    return connection->head > 0 && connection->got >= connection->head + connection->body;
+}
+
+/* Is the request where its step acts? */
+static bool reached(const struct connection *connection) {
+    switch (connection->step.at) {
+    case PEER_HEADERS:
+        return connection->head > 0;
+    case PEER_HALF:
+        return connection->head > 0 && connection->got >= connection->head + connection->body / 2;
+    case PEER_WHOLE:
+        return is_whole(connection);
+    case PEER_ACCEPT:
+    case PEER_ARRIVED:
+        break;
+    }
+    return true;
+}
+
+static void note_whole(struct peer *peer, const struct connection *connection) {
+    size_t kept = connection->got < REQUEST_ROOM ? connection->got : REQUEST_ROOM - 1;
+    peer->requests++;
+    memcpy(peer->last, connection->request, kept);
+    peer->last[kept] = '\0';
+}
+
 static void receive(struct peer *peer, struct connection *connection) {
-    ssize_t got = recv(connection->fd, connection->request + connection->length, REQUEST_ROOM - 1 - connection->length,
-                       MSG_DONTWAIT);
-    if (got == 0 || (got < 0 && connection->length < REQUEST_ROOM - 1)) {
+    if (connection->answering) { /* only its end is looked for: no byte of the next request is touched */
         end(peer, connection, false);
         return;
     }
-    connection->length += got > 0 ? (size_t)got : 0;
-    connection->request[connection->length] = '\0';
-    take_request(peer, connection);
+    if (!connection->stepped && !connection->draining) {
+        char one;
+        if (recv(connection->fd, &one, 1, MSG_DONTWAIT | MSG_PEEK) <= 0) {
+            end(peer, connection, false);
+            return;
+        }
+        take_step(peer, connection);
+        if (connection->step.at == PEER_ACCEPT || connection->step.at == PEER_ARRIVED) {
+            act(connection);
+            return;
+        }
+    }
+    if (!read_some(peer, connection))
+        return;
+    if (is_whole(connection))
+        note_whole(peer, connection);
+    if (connection->draining && is_whole(connection))
+        forget_request(connection);
+    else if (!connection->draining && reached(connection))
+        act(connection);
+}
+
+static void finish(struct peer *peer, struct connection *connection) {
+    switch (connection->step.then) {
+    case PEER_KEEP:
+        forget_request(connection);
+        break;
+    case PEER_HANG:
+        connection->due_us = HFI_FOREVER_US;
+        break;
+    case PEER_FIN:
+        shutdown(connection->fd, SHUT_WR);
+        connection->draining = true;
+        connection->answering = false;
+        if (is_whole(connection))
+            forget_request(connection);
+        break;
+    case PEER_CLOSE:
+    case PEER_RESET:
+        end(peer, connection, connection->step.then == PEER_RESET);
+        break;
+    }
 }
 
 static void answer(struct peer *peer, struct connection *connection) {
@@ -99,7 +220,7 @@ static void answer(struct peer *peer, struct connection *connection) {
         size_t size = step->drip_ms ? 1 : step->length - connection->written;
         ssize_t sent = send(connection->fd, step->answer + connection->written, size, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent <= 0 && connection->written < step->length) {
-            connection->due_us = hfi_mono_now().us + 1000; /* full, or gone: then the next receive sees it */
+            connection->due_us = hfi_mono_now().us + 1000; /* full, or gone: then the next look sees it */
             return;
         }
         connection->written += (size_t)sent;
@@ -109,19 +230,7 @@ static void answer(struct peer *peer, struct connection *connection) {
                 return;
         }
     }
-    switch (step->then) {
-    case PEER_KEEP:
-        connection->answering = false;
-        take_request(peer, connection);
-        break;
-    case PEER_HANG:
-        connection->due_us = HFI_FOREVER_US;
-        break;
-    case PEER_CLOSE:
-    case PEER_RESET:
-        end(peer, connection, step->then == PEER_RESET);
-        break;
-    }
+    finish(peer, connection);
 }
 
 static void welcome(struct peer *peer) {
@@ -136,6 +245,10 @@ static void welcome(struct peer *peer) {
         connection->request = calloc(1, REQUEST_ROOM);
         peer->accepted++;
         peer->open++;
+        if (next_step(peer)->at == PEER_ACCEPT) {
+            take_step(peer, connection);
+            act(connection);
+        }
         return;
     }
     close(fd);
@@ -146,7 +259,7 @@ static void poke_all(struct peer *peer) {
         return;
     for (size_t i = 0; i < CONNECTIONS; i++) {
         struct connection *connection = &peer->connections[i];
-        if (connection->fd < 0 || connection->answering)
+        if (connection->fd < 0 || connection->stepped || connection->draining)
             continue;
         send(connection->fd, peer->poke, strlen(peer->poke), MSG_NOSIGNAL);
         if (peer->poke_closes)
@@ -169,9 +282,11 @@ static int prepare(struct peer *peer, struct pollfd *polls, struct connection **
             continue;
         if (connection->answering && connection->due_us < next)
             next = connection->due_us;
-        polls[*count] = (struct pollfd){.fd = connection->fd, .events = POLLIN};
+        polls[*count] = (struct pollfd){.fd = connection->fd, .events = connection->answering ? POLLRDHUP : POLLIN};
         owners[(*count)++] = connection;
     }
+    if (peer->settling)
+        return 0;
     int64_t wait = next == HFI_FOREVER_US ? 1000 : (next - hfi_mono_now().us) / 1000 + 1;
     return wait < 0 ? 0 : wait > 1000 ? 1000 : (int)wait;
 }
@@ -187,8 +302,12 @@ static void *serve(void *user) {
         polls[count] = (struct pollfd){.fd = peer->listener, .events = POLLIN};
         polls[count + 1] = (struct pollfd){.fd = peer->wake, .events = POLLIN};
         pthread_mutex_unlock(&peer->lock);
-        poll(polls, (nfds_t)count + 2, wait);
+        int ready = poll(polls, (nfds_t)count + 2, wait);
         pthread_mutex_lock(&peer->lock);
+        if (peer->settling && ready == 0) {
+            peer->settling = false;
+            pthread_cond_broadcast(&peer->poked);
+        }
         uint64_t drained;
         if (polls[count + 1].revents && read(peer->wake, &drained, sizeof drained) < 0)
             continue;
@@ -268,11 +387,24 @@ static unsigned read_counter(struct peer *peer, const unsigned *counter) {
 unsigned peer_requests(struct peer *peer) {
     return read_counter(peer, &peer->requests);
 }
+unsigned peer_seen(struct peer *peer) {
+    return read_counter(peer, &peer->seen);
+}
+unsigned peer_seen_of(struct peer *peer, unsigned call) {
+    return read_counter(peer, &peer->by_call[call % CALLS]);
+}
 unsigned peer_connections(struct peer *peer) {
     return read_counter(peer, &peer->accepted);
 }
 unsigned peer_open(struct peer *peer) {
     return read_counter(peer, &peer->open);
+}
+
+uint64_t peer_bytes(struct peer *peer) {
+    pthread_mutex_lock(&peer->lock);
+    uint64_t value = peer->bytes;
+    pthread_mutex_unlock(&peer->lock);
+    return value;
 }
 
 void peer_last(struct peer *peer, char *text, size_t room) {
@@ -281,6 +413,15 @@ void peer_last(struct peer *peer, char *text, size_t room) {
     length = length < room ? length : room - 1;
     memcpy(text, peer->last, length);
     text[length] = '\0';
+    pthread_mutex_unlock(&peer->lock);
+}
+
+void peer_settle(struct peer *peer) {
+    pthread_mutex_lock(&peer->lock);
+    peer->settling = true;
+    wake_up(peer);
+    while (peer->settling)
+        pthread_cond_wait(&peer->poked, &peer->lock);
     pthread_mutex_unlock(&peer->lock);
 }
 
