@@ -111,6 +111,24 @@ typedef void (*hf_finding_fn)(const struct hf_finding *finding, void *user);
  */
 HF_API int hf_policy_check(const struct hf_policy_options *options, hf_finding_fn report, void *user);
 
+/* What a policy amounts to, for people who have to choose its numbers. */
+struct hf_policy_figures {
+    uint32_t size;
+    uint32_t attempts;       /* of one call, at most */
+    uint32_t cut_try;        /* the first try that cannot have its whole time, from 1; 0: all of them fit the total */
+    uint32_t trip_attempts;  /* the fewest attempts, all of them failing, that open the breaker (its earliest trip) */
+    int64_t need_ms;         /* what all tries and their longest waits take, saturating */
+    int64_t longest_call_ms; /* what a call takes at most: that, or the total */
+    int64_t cut_at_ms;       /* when that try begins at the latest; -1 without one */
+    int64_t trip_ms;         /* how long trip_attempts take at declared_rate; -1 when that is unknown */
+};
+static inline void hf_policy_figures_init(struct hf_policy_figures *figures) {
+    memset(figures, 0, sizeof *figures);
+    figures->size = (uint32_t)sizeof *figures;
+}
+/* Works them out. HF_EINVAL; HF_ECONFIG when the options are no policy (hf_policy_check says why). Pure, any thread. Since 0.1. */
+HF_API int hf_policy_figures(const struct hf_policy_options *options, struct hf_policy_figures *figures);
+
 /* What a job type makes of a downstream, for the check of both together. */
 struct hf_ladder {
     uint32_t size;

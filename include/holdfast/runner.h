@@ -110,6 +110,7 @@ struct hf_runner_options {
     uint32_t max_crashes;        /* 3 */
     int64_t unknown_type_grace_ms; /* 10 m; 0 while this is the only live node */
     bool until_idle;             /* false; true: end when nothing is pending or running but what is scheduled for later */
+    uint32_t max_calls_per_job;  /* 100: a type that could call more often is refused; 0 = unlimited */
     const char *const *queues;   /* NULL = all */
     size_t queue_filter_count;
     const char *const *never_retry; /* error types by dotted prefix */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "assembly/client.h"
+#include "assembly/ladder.h"
 #include "base/alloc.h"
 #include "base/text.h"
 #include "jobs/runner.h"
@@ -136,6 +137,9 @@ static int make_parts(struct hf_runner *runner, const struct hf_runner_options *
     int code = hfi_rulebook_new(given, &runner->book, error);
     if (code == 0 && (code = hfi_loop_new(&runner->loop)) != 0)
         hfi_fail(error, code, "runner", NULL, "no loop: %s", hf_strerror(code));
+    if (code == 0)
+        code = hfi_ladder_prove(runner->book, given->downstreams, given->downstream_count,
+                                runner->options.max_calls_per_job, error);
     if (code == 0)
         code = hfi_client_borrow(runner->loop, given->downstreams, given->downstream_count, &runner->client, error);
     if (code != 0)

@@ -26,6 +26,7 @@ void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t si
         .execution_timeout_ms = 120 * SECOND,
         .max_give_backs = 20,
         .max_crashes = 3,
+        .max_calls_per_job = 100,
         .unknown_type_grace_ms = 600 * SECOND,
         .keep_succeeded_ms = 7 * DAY,
         .keep_cancelled_ms = 7 * DAY,

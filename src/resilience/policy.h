@@ -21,6 +21,8 @@ struct hf_policy {
 int hfi_policy_take(const struct hf_policy_options *given, struct hf_policy_options *options);
 /* The rules an option struct gives; used by policy_new and the ladder check. */
 void hfi_policy_backoff(const struct hf_policy_options *options, struct hfi_backoff_rules *rules);
+/* The figures of options that passed the range checks. */
+void hfi_policy_fit(const struct hf_policy_options *options, struct hf_policy_figures *figures);
 void hfi_policy_breaker(const struct hf_policy_options *options, struct hfi_breaker_rules *rules);
 
 #endif

@@ -123,28 +123,19 @@ static void check_table(const struct hf_policy_options *o, struct hfi_findings *
 
 /* attempts × attempt + Σ longest waits ≤ total, else which try can never run to its end. */
 static void check_fit(const struct hf_policy_options *o, struct hfi_findings *f) {
-    struct hfi_backoff_rules rules;
-    int64_t begin_ms = 0, cut_at_ms = -1;
-    uint32_t cut = 0;
-    hfi_policy_backoff(o, &rules);
-    for (uint32_t attempt = 1; attempt <= o->retry_max + 1 && o->retry_max <= RETRY_MAX; attempt++) {
-        if (attempt > 1)
-            begin_ms = hfi_add(begin_ms, hfi_add(o->attempt_timeout_ms, hfi_backoff_max_ms(&rules, attempt - 2)));
-        if (cut == 0 && hfi_add(begin_ms, o->attempt_timeout_ms) > o->total_timeout_ms) {
-            cut = attempt;
-            cut_at_ms = begin_ms;
-        }
-    }
-    if (cut == 0 || o->attempt_timeout_ms > o->total_timeout_ms)
+    struct hf_policy_figures fit;
+    if (o->retry_max > RETRY_MAX || o->attempt_timeout_ms > o->total_timeout_ms)
+        return; /* said already */
+    hfi_policy_fit(o, &fit);
+    if (fit.cut_try == 0)
         return;
-    int64_t need_ms = hfi_add(begin_ms, o->attempt_timeout_ms);
     hfi_find(
         f, !o->allow_truncated, "ladder.truncated", "total_timeout",
         o->allow_truncated ? "raise total_timeout, or lower attempt_timeout or retry.max, if every try is to have its time"
                            : "raise total_timeout, lower attempt_timeout or retry.max, or say allow_truncated: true",
         "%u attempts of %s and their longest waits need %s, the total is %s: try %u of %u would begin at %s and %s",
-        o->retry_max + 1, TEXT(o->attempt_timeout_ms), TEXT(need_ms), TEXT(o->total_timeout_ms), cut, o->retry_max + 1,
-        TEXT(cut_at_ms), cut_at_ms >= o->total_timeout_ms ? "never run" : "never run its whole time");
+        fit.attempts, TEXT(o->attempt_timeout_ms), TEXT(fit.need_ms), TEXT(o->total_timeout_ms), fit.cut_try, fit.attempts,
+        TEXT(fit.cut_at_ms), fit.cut_at_ms >= o->total_timeout_ms ? "never run" : "never run its whole time");
 }
 
 static void check_budget(const struct hf_policy_options *o, struct hfi_findings *f) {

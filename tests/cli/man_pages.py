@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The man pages in docs/ are what the program makes of its own tables, so every command, flag and key is in them. After a
+"""The man pages in docs/ are what the program makes of its own tables, so every command, flag, key and default is in them (F4). After a
 change: `holdfast help --man > docs/holdfast.1` and `holdfast check --man > docs/holdfast.yaml.5`."""
 import subprocess
 import sys

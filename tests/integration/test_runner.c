@@ -479,9 +479,41 @@ static void bad_options_are_refused(void **state) {
     hf_store_close(store);
 }
 
+/* The ladder is proven at every start, for a program that never saw a configuration file too (2.7, V12). */
+static void a_broken_ladder_is_refused(void **state) {
+    (void)state;
+    struct hf_store *store = open_store(true);
+    struct hf_downstream_options downstream = hf_downstream_at("d", "http://127.0.0.1:1");
+    struct hf_runner_options options = hf_runner_calling(&downstream, 1);
+    struct hf_type_options type;
+    struct hf_runner *runner = NULL;
+    struct hf_error error = hf_error_none();
+    assert_non_null(store);
+    hf_type_options_init(&type);
+    type.kind = HF_KIND_HTTP;
+    type.name = "push";
+    type.downstream = "d";
+    type.execution_timeout_ms = 90000; /* the total */
+    options.types = &type;
+    options.type_count = 1;
+    assert_int_equal(hf_runner_new(store, &options, &runner, &error), HF_ECONFIG);
+    assert_null(runner);
+    assert_string_equal(error.what, "job type push: execution_timeout");
+    assert_non_null(strstr(error.why, "90s"));
+    type.execution_timeout_ms = 91000;
+    options.max_calls_per_job = 23; /* 6 executions of 4 attempts */
+    assert_int_equal(hf_runner_new(store, &options, &runner, &error), HF_ECONFIG);
+    assert_string_equal(error.what, "job type push: max_calls_per_job");
+    options.max_calls_per_job = 24;
+    assert_int_equal(hf_runner_new(store, &options, &runner, &error), 0);
+    hf_runner_free(runner);
+    hf_store_close(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_options_are_refused),
+        cmocka_unit_test(a_broken_ladder_is_refused),
         cmocka_unit_test(noop_jobs_run_and_the_runner_ends),
         cmocka_unit_test(http_jobs_reach_the_server_once_each),
         cmocka_unit_test(hanging_handlers_take_no_other_queue_hostage),

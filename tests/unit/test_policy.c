@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Policies and the ladder check: S0.6, S0.11, S0.28, S0.29, S0.31, V1-V15, R6. */
+/* Policies and the ladder check: S0.6, S0.11, S0.28, S0.29, S0.31, R6, W12 and the V lines by their numbers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +47,7 @@ static void s0_28_defaults_fit(void **state) {
     assert_int_equal(o.connect_timeout_ms, 5000);
     assert_int_equal(check(&o), 0);
     assert_int_equal(found.count, 0);
-    /* R6: 4 × 20 s + 0.5 + 1 + 2 s = 83.5 s is the edge; the waits count. */
+    /* R6, V2: 4 × 20 s + 0.5 + 1 + 2 s = 83.5 s is the edge; the waits count. */
     o.total_timeout_ms = 83500;
     assert_int_equal(check(&o), 0);
     o.total_timeout_ms = 83499;
@@ -91,7 +91,7 @@ static void s0_31_the_truncated_profile(void **state) {
 static void every_limit_has_its_rule(void **state) {
     (void)state;
     BREAK(connect_timeout_ms, 0, "ladder.range", "connect_timeout", 1);
-    BREAK(connect_timeout_ms, 20001, "ladder.order", "connect_timeout", 1);
+    BREAK(connect_timeout_ms, 20001, "ladder.order", "connect_timeout", 1); /* V1 */
     BREAK(attempt_timeout_ms, -1, "ladder.range", "attempt_timeout", 1);
     BREAK(attempt_timeout_ms, INT64_MAX, "ladder.range", "attempt_timeout", 1);
     BREAK(total_timeout_ms, 19000, "ladder.order", "attempt_timeout", 1);
@@ -100,21 +100,21 @@ static void every_limit_has_its_rule(void **state) {
     BREAK(retry_backoff, HF_BACKOFF_TABLE, "retry.table", "retry.table", 1);
     BREAK(retry_jitter, (enum hf_jitter)9, "retry.jitter", "retry.jitter", 1);
     BREAK(retry_max, 101, "retry.max", "retry.max", 1);
-    BREAK(retry_base_ms, 5001, "retry.base", "retry.base", 2); /* and it makes the sum too long */
+    BREAK(retry_base_ms, 5001, "retry.base", "retry.base", 2); /* V7: and it makes the sum too long */
     BREAK(retry_cap_ms, 5001, "retry.cap", "retry.cap", 1); /* S0.11 */
-    BREAK(retry_factor, 0.99, "retry.factor", "retry.factor", 1);
+    BREAK(retry_factor, 0.99, "retry.factor", "retry.factor", 1); /* V7 */
     BREAK(retry_factor, NAN, "retry.factor", "retry.factor", 1);
     BREAK(retry_jitter_factor, 1.1, "retry.jitter", "retry.jitter", 1);
     BREAK(retry_table_length, 17, "retry.table", "retry.table", 1);
-    BREAK(budget_ratio, -0.1, "budget.ratio", "budget.ratio", 1);
+    BREAK(budget_ratio, -0.1, "budget.ratio", "budget.ratio", 1); /* V10 */
     BREAK(budget_window_ms, 0, "ladder.range", "budget.window", 1);
-    BREAK(breaker_window_ms, 39999, "breaker.window", "breaker.window", 1); /* S0.29 */
-    BREAK(breaker_lease_ms, 19999, "breaker.lease", "breaker.lease", 1);
-    BREAK(breaker_ratio, 0, "breaker.ratio", "breaker.ratio", 1);
+    BREAK(breaker_window_ms, 39999, "breaker.window", "breaker.window", 1); /* V3:  S0.29 */
+    BREAK(breaker_lease_ms, 19999, "breaker.lease", "breaker.lease", 1); /* V4 */
+    BREAK(breaker_ratio, 0, "breaker.ratio", "breaker.ratio", 1); /* V5 */
     BREAK(breaker_ratio, 1.01, "breaker.ratio", "breaker.ratio", 1);
     BREAK(breaker_ratio, NAN, "breaker.ratio", "breaker.ratio", 1);
     BREAK(breaker_min_calls, 0, "breaker.min_calls", "breaker.min_calls", 1);
-    BREAK(declared_rate, 0.3, "breaker.min_calls", "breaker.min_calls", 0);
+    BREAK(declared_rate, 0.3, "breaker.min_calls", "breaker.min_calls", 0); /* V6 */
     BREAK(declared_rate, -1, "breaker.rate", "declared_rate", 1);
     BREAK(breaker_slow_ratio, 0.5, "breaker.slow_after", "breaker.slow_after", 1);
     BREAK(breaker_slow_ratio, 1.5, "breaker.slow_ratio", "breaker.slow_ratio", 2);
@@ -125,7 +125,7 @@ static void every_limit_has_its_rule(void **state) {
     BREAK(breaker_break_ms, 0, "ladder.range", "breaker.break", 1);
     BREAK(breaker_break_factor, 0.5, "breaker.break_factor", "breaker.break_factor", 1);
     BREAK(breaker_break_jitter, 2, "breaker.break_jitter", "breaker.break_jitter", 1);
-    BREAK(give_up_after_ms, 60000, "breaker.horizon", "give_up_after", 1);
+    BREAK(give_up_after_ms, 60000, "breaker.horizon", "give_up_after", 1); /* V9 */
     BREAK(breaker_ramp_ms, -1, "ladder.range", "breaker.ramp", 1);
     BREAK(bulkhead_max, 0, "bulkhead.max", "bulkhead.max", 1);
     BREAK(on_open, (enum hf_on_open)5, "on_open", "on_open", 1);
@@ -136,7 +136,7 @@ static void combinations(void **state) {
     (void)state;
     struct hf_policy_options o;
     hf_policy_options_init(&o);
-    o.budget_floor = 0;
+    o.budget_floor = 0; /* V10 */
     o.budget_ratio = 0;
     assert_int_equal(check(&o), 1);
     assert_string_equal(found.rule[0], "budget.empty");
@@ -144,7 +144,7 @@ static void combinations(void **state) {
     assert_int_equal(check(&o), 0);
 
     hf_policy_options_init(&o);
-    o.breaker_slow_ratio = 0.5;
+    o.breaker_slow_ratio = 0.5; /* V14 */
     o.breaker_slow_after_ms = 20000;
     assert_int_equal(check(&o), 0);
     assert_string_equal(found.rule[0], "breaker.slow_after");
@@ -267,7 +267,7 @@ static void s0_11_the_product_and_the_time(void **state) {
     assert_int_equal(found.count, 0);
     assert_int_equal(ladder.worst_calls, 24); /* 4 calls × 6 runs */
     assert_int_equal(ladder.time_to_death_ms, 16560000 + 6 * 90000); /* S0.6: 60+300+1800+7200+7200 s */
-    ladder.max_calls_per_job = 23;
+    ladder.max_calls_per_job = 23; /* V12 */
     assert_int_equal(check_job(&ladder), 1);
     assert_string_equal(found.rule[0], "ladder.calls");
     assert_non_null(strstr(found.why[0], "24"));
@@ -301,7 +301,7 @@ static void curves(void **state) {
     static const int64_t bad[] = {60000, -1};
     hf_policy_options_init(&o);
     struct hf_ladder ladder = job(&o);
-    ladder.curve_length = 1; /* the last wait is one minute, Retry-After may ask for an hour */
+    ladder.curve_length = 1; /* V8: the last wait is one minute, Retry-After may ask for an hour */
     assert_int_equal(check_job(&ladder), 0);
     assert_string_equal(found.rule[0], "ladder.retry_after");
     assert_false(found.is_error[0]);
@@ -326,6 +326,41 @@ static void curves(void **state) {
     assert_int_equal(check_job(&ladder), HF_EINVAL);
 }
 
+/* W12: how soon it can open is told, and what a call can take. */
+static void the_figures(void **state) {
+    (void)state;
+    struct hf_policy_options o;
+    struct hf_policy_figures figures;
+    hf_policy_options_init(&o);
+    hf_policy_figures_init(&figures);
+    assert_int_equal(hf_policy_figures(&o, &figures), 0);
+    assert_int_equal(figures.attempts, 4);
+    assert_int_equal(figures.need_ms, 83500);
+    assert_int_equal(figures.longest_call_ms, 83500);
+    assert_int_equal(figures.cut_try, 0);
+    assert_int_equal(figures.cut_at_ms, -1);
+    assert_int_equal(figures.trip_attempts, 20);
+    assert_int_equal(figures.trip_ms, -1);
+    o.declared_rate = 10;
+    o.breaker_consecutive = 6;
+    o.total_timeout_ms = 50000;
+    o.allow_truncated = true;
+    assert_int_equal(hf_policy_figures(&o, &figures), 0);
+    assert_int_equal(figures.longest_call_ms, 50000);
+    assert_int_equal(figures.cut_try, 3);
+    assert_int_equal(figures.cut_at_ms, 41500);
+    assert_int_equal(figures.trip_attempts, 6);
+    assert_int_equal(figures.trip_ms, 500);
+    o.breaker_consecutive = 21; /* the ratio is there first */
+    assert_int_equal(hf_policy_figures(&o, &figures), 0);
+    assert_int_equal(figures.trip_attempts, 20);
+    o.bulkhead_max = 0;
+    assert_int_equal(hf_policy_figures(&o, &figures), HF_ECONFIG);
+    assert_int_equal(hf_policy_figures(NULL, &figures), HF_EINVAL);
+    figures.size = 0;
+    assert_int_equal(hf_policy_figures(&o, &figures), HF_EINVAL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(s0_28_defaults_fit),
@@ -338,6 +373,7 @@ int main(void) {
         cmocka_unit_test(s0_11_the_product_and_the_time),
         cmocka_unit_test(the_execution_must_hold_the_call),
         cmocka_unit_test(curves),
+        cmocka_unit_test(the_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

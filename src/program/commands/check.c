@@ -41,6 +41,58 @@ static void print_types(const struct hfi_check *check) {
     hfi_table_print(table);
 }
 
+/* "20 failures, 1900ms at 10/s": the least that opens the breaker (W12). */
+static void earliest_trip(const struct hfi_downstream_worst *downstream, char *text, size_t room) {
+    char span[HFI_SPAN_LENGTH];
+    const struct hf_policy_figures *figures = &downstream->figures;
+    int length = snprintf(text, room, "%u failure%s", figures->trip_attempts, figures->trip_attempts == 1 ? "" : "s");
+    if (figures->trip_ms >= 0)
+        snprintf(text + length, room - (size_t)length, ", %s at %g/s", hfi_show_span(figures->trip_ms, span),
+                 downstream->policy->declared_rate);
+}
+
+static void print_downstreams(const struct hfi_check *check) {
+    size_t sound = 0;
+    char span[HFI_SPAN_LENGTH], longest[HFI_SPAN_LENGTH], trip[80];
+    for (size_t i = 0; i < check->downstream_count; i++)
+        sound += check->downstreams[i].figures.attempts > 0;
+    if (sound == 0)
+        return;
+    struct hfi_table *table = hfi_table_new("DOWNSTREAM|>ATTEMPTS|>LONGEST CALL|>FIRST CUT TRY|OPENS AFTER|BREAKS");
+    for (size_t i = 0; i < check->downstream_count; i++) {
+        const struct hfi_downstream_worst *downstream = &check->downstreams[i];
+        if (downstream->figures.attempts == 0)
+            continue; /* its policy is wrong: said already */
+        earliest_trip(downstream, trip, sizeof trip);
+        hfi_table_cell(table, "%s", downstream->name);
+        hfi_table_cell(table, "%u", downstream->figures.attempts);
+        hfi_table_cell(table, "%s", hfi_show_span(downstream->figures.longest_call_ms, longest));
+        if (downstream->figures.cut_try > 0)
+            hfi_table_cell(table, "%u", downstream->figures.cut_try);
+        else
+            hfi_table_cell(table, "none");
+        hfi_table_cell(table, "%s", trip);
+        hfi_table_cell(table, "%s to %s", hfi_show_span(downstream->policy->breaker_break_ms, span),
+                       hfi_show_span(downstream->policy->breaker_max_break_ms, longest));
+    }
+    hfi_table_print(table);
+}
+
+static json_t *downstream_json(const struct hfi_downstream_worst *downstream) {
+    const struct hf_policy_figures *figures = &downstream->figures;
+    json_t *item = json_object();
+    hfi_json_text(item, "downstream", downstream->name);
+    hfi_json_number(item, "attempts_per_call", figures->attempts);
+    hfi_json_number(item, "longest_call_ms", figures->longest_call_ms);
+    hfi_json_number(item, "all_tries_ms", figures->need_ms);
+    hfi_json_number(item, "first_cut_try", figures->cut_try);
+    hfi_json_number(item, "earliest_trip_failures", figures->trip_attempts);
+    json_object_set_new(item, "earliest_trip_ms", figures->trip_ms < 0 ? json_null() : json_integer(figures->trip_ms));
+    hfi_json_number(item, "break_ms", downstream->policy->breaker_break_ms);
+    hfi_json_number(item, "max_break_ms", downstream->policy->breaker_max_break_ms);
+    return item;
+}
+
 static json_t *problem_json(const struct hfi_config *config, const struct hfi_problem *problem) {
     json_t *item = json_object();
     hfi_json_text(item, "severity", problem->is_error ? "error" : "warning");
@@ -55,7 +107,7 @@ static json_t *problem_json(const struct hfi_config *config, const struct hfi_pr
 }
 
 static void print_all_json(const struct hfi_config *config, const struct hfi_check *check) {
-    json_t *object = json_object(), *items = json_array(), *types = json_array();
+    json_t *object = json_object(), *items = json_array(), *types = json_array(), *downstreams = json_array();
     for (const struct hfi_problem *problem = config->problems.first; problem; problem = problem->next)
         json_array_append_new(items, problem_json(config, problem));
     for (size_t i = 0; i < check->count; i++) {
@@ -69,9 +121,13 @@ static void print_all_json(const struct hfi_config *config, const struct hfi_che
         hfi_json_number(type, "time_to_death_ms", check->types[i].to_death_ms);
         json_array_append_new(types, type);
     }
+    for (size_t i = 0; i < check->downstream_count; i++)
+        if (check->downstreams[i].figures.attempts > 0)
+            json_array_append_new(downstreams, downstream_json(&check->downstreams[i]));
     hfi_json_text(object, "file", config->file);
     hfi_json_number(object, "errors", (int64_t)config->problems.errors);
     hfi_json_number(object, "warnings", (int64_t)config->problems.warnings);
+    json_object_set_new(object, "downstreams", downstreams);
     json_object_set_new(object, "types", types);
     json_object_set_new(object, "items", items);
     json_object_set_new(object, "next", json_null());
@@ -81,6 +137,7 @@ static void print_all_json(const struct hfi_config *config, const struct hfi_che
 static void print_all(const struct hfi_config *config, const struct hfi_check *check) {
     for (const struct hfi_problem *problem = config->problems.first; problem; problem = problem->next)
         print_problem(config, problem);
+    print_downstreams(check);
     if (check->count > 0)
         print_types(check);
     hfi_say("%s: %zu error%s, %zu warning%s", file_of(config), config->problems.errors, config->problems.errors == 1 ? "" : "s",
@@ -111,8 +168,9 @@ const struct hfi_command hfi_command_check = {
     .name = "check",
     .arguments = "",
     .summary = "Checks the configuration and proves its ladder of limits",
-    .about = "Prints errors (E, they stop `holdfast run`) and warnings (W) with file:line:column, the numbers and a fix, and for\n"
-             "each job type the worst-case number of real calls and the longest time until a failing job is dead.",
+    .about = "Prints errors (E, they stop `holdfast run`) and warnings (W) with file:line:column, the numbers and a fix; for each\n"
+             "downstream how long a call can take, the first try that has not its whole time, and how soon its breaker can open;\n"
+             "for each job type the worst-case number of real calls and the longest time until a failing job is dead.",
     .example = "holdfast check --config holdfast.yaml",
     .flags = flags,
     .prints_json = true,

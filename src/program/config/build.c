@@ -155,6 +155,7 @@ static void build_node(struct hfi_config *config) {
     to->unknown_type_grace_ms = from->unknown_type_grace_ms;
     to->max_give_backs = from->max_give_backs;
     to->max_crashes = from->max_crashes;
+    to->max_calls_per_job = from->max_calls_per_job;
     to->never_retry = from->never_retry.items;
     to->never_retry_count = from->never_retry.count;
     to->curve = curve_of(&from->curve);

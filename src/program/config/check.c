@@ -11,6 +11,7 @@
 #include "program/config/bind.h"
 
 #define DEFAULT_EXECUTIONS 6
+#define AFTER_DRAIN_MS 6000 /* told handlers end, then children are killed */
 static const int64_t default_waits_ms[] = {60000, 300000, 1800000, 7200000}; /* [S0.6] */
 
 struct finder {
@@ -19,21 +20,25 @@ struct finder {
     const struct hfi_item *other; /* of a job: its downstream, for keys that are not the job's */
 };
 
-/* The item whose section has the key, so that `breaker.window` of a job's check points into its downstream. */
+/* The item whose section has the key, so that `breaker.window` of a job's check points into its downstream. NULL: it is
+   one of `defaults`. */
 static const struct hfi_item *owner(const struct finder *finder, const char *key) {
     char first[64];
     snprintf(first, sizeof first, "%.*s", (int)strcspn(key, "."), key);
-    return finder->other && !hfi_key_find("jobs.*", first) ? finder->other : finder->item;
+    if (!finder->other)
+        return finder->item;
+    return hfi_key_find("jobs.*", first) ? finder->item : hfi_key_find("downstreams.*", first) ? finder->other : NULL;
 }
 
 static void report(const struct hf_finding *finding, void *user) {
     const struct finder *finder = user;
     struct hfi_problems *problems = &finder->config->problems;
     const struct hfi_item *item = owner(finder, finding->key);
-    const struct hfi_node *node = hfi_tree_nearest(item->node, finding->key);
-    bool whole = node == item->node; /* the key is not written down: its default speaks */
-    const char *what = hfi_arena_print(&finder->config->arena, "%s.%s", hfi_node_path(&finder->config->arena, item->node),
-                                       finding->key);
+    const struct hfi_node *section = item ? item->node : hfi_tree_child(finder->config->root, "defaults");
+    const struct hfi_node *node = hfi_tree_nearest(section ? section : finder->item->node, finding->key);
+    bool whole = node == section || !section; /* the key is not written down: its default speaks */
+    const char *what = hfi_arena_print(&finder->config->arena, "%s.%s",
+                                       item ? hfi_node_path(&finder->config->arena, item->node) : "defaults", finding->key);
     if (item != finder->item)
         what = hfi_arena_print(&finder->config->arena, "%s, job %s", what, finder->item->name);
     hfi_problem_add(problems, finding->is_error, hfi_arena_text(&finder->config->arena, finding->rule),
@@ -124,9 +129,29 @@ static void check_downstreams(struct hfi_config *config) {
     }
 }
 
-static void node_error(struct hfi_config *config, const char *rule, const char *path, const char *fix, const char *why) {
+static void node_problem(struct hfi_config *config, bool is_error, const char *rule, const char *path, const char *fix,
+                         const char *why) {
     const struct hfi_node *node = hfi_tree_nearest(config->root, path);
-    hfi_problem_add(&config->problems, true, rule, node->line, node->column, path, fix, "%s", why);
+    hfi_problem_add(&config->problems, is_error, rule, node->line, node->column, path, fix, "%s", why);
+}
+
+/* The supervisor must not kill in the middle of a drain: jobs would be left to their leases [S3.4]. */
+static void check_drain(struct hfi_config *config) {
+    const struct hfi_settings *settings = &config->settings;
+    char drain[HF_DURATION_LENGTH], kill[HF_DURATION_LENGTH], need[HF_DURATION_LENGTH];
+    hf_duration_print(settings->drain_timeout_ms, drain);
+    hf_duration_print(settings->kill_timeout_ms, kill);
+    hf_duration_print(settings->drain_timeout_ms + AFTER_DRAIN_MS, need);
+    if (settings->kill_timeout_ms <= 0)
+        return;
+    if (settings->drain_timeout_ms >= settings->kill_timeout_ms)
+        node_problem(config, true, "node.drain", "node.drain_timeout", "lower drain_timeout, or raise the supervisor's limit",
+                     hfi_arena_print(&config->arena, "a drain of %s, but the supervisor kills after %s", drain, kill));
+    else if (settings->drain_timeout_ms + AFTER_DRAIN_MS > settings->kill_timeout_ms)
+        node_problem(config, false, "node.drain", "node.drain_timeout", "lower drain_timeout, or raise the supervisor's limit",
+                     hfi_arena_print(&config->arena,
+                                     "a drain of %s and the 6s that told handlers have make %s, but the supervisor kills after %s",
+                                     drain, need, kill));
 }
 
 static void check_node(struct hfi_config *config) {
@@ -136,18 +161,26 @@ static void check_node(struct hfi_config *config) {
     hf_duration_print(settings->heartbeat_ms, beat);
     hf_duration_print(3 * settings->heartbeat_ms, three);
     if (settings->lease_ms < 3 * settings->heartbeat_ms)
-        node_error(config, "node.lease", hfi_tree_child(hfi_tree_child(config->root, "node"), "lease") ? "node.lease" : "node.heartbeat",
+        node_problem(config, true, "node.lease", hfi_tree_child(hfi_tree_child(config->root, "node"), "lease") ? "node.lease" : "node.heartbeat",
                    hfi_arena_print(&config->arena, "raise lease to %s, or lower heartbeat", three),
                    hfi_arena_print(&config->arena, "lease %s < 3 x heartbeat %s = %s: two late beats would lose every job", lease,
                                    beat, three));
+    check_drain(config);
 }
 
 size_t hfi_config_check(struct hfi_config *config, struct hfi_check *check) {
     struct hfi_downstream_setting *downstreams = config->settings.downstreams.items;
     const struct hfi_job_setting *jobs = config->settings.jobs.items;
-    for (size_t i = 0; i < config->settings.downstreams.count; i++) {
+    check->downstream_count = config->settings.downstreams.count;
+    check->downstreams = hfi_arena_array(&config->arena, check->downstream_count + 1, sizeof *check->downstreams);
+    for (size_t i = 0; i < check->downstream_count; i++) {
         struct finder finder = {config, &downstreams[i].item, NULL};
+        struct hfi_downstream_worst *worst = &check->downstreams[i];
         hf_policy_check(&downstreams[i].policy, report, &finder);
+        worst->name = downstreams[i].item.name;
+        worst->policy = &downstreams[i].policy;
+        hf_policy_figures_init(&worst->figures);
+        hf_policy_figures(worst->policy, &worst->figures);
     }
     check_downstreams(config);
     check->count = config->settings.jobs.count;

@@ -47,9 +47,17 @@ struct hfi_type_worst {
     uint64_t calls;
     int64_t to_death_ms;
 };
+/* One downstream with what its policy amounts to. */
+struct hfi_downstream_worst {
+    const char *name;
+    const struct hf_policy_options *policy;
+    struct hf_policy_figures figures; /* attempts is 0 when the policy has errors */
+};
 struct hfi_check {
     struct hfi_type_worst *types; /* as the configuration's jobs, in its arena */
     size_t count;
+    struct hfi_downstream_worst *downstreams; /* as the configuration's, in its arena */
+    size_t downstream_count;
 };
 /* The proof of the ladder (2.7): adds findings to the problems, fills `check`. Returns the number of errors. */
 size_t hfi_config_check(struct hfi_config *config, struct hfi_check *check);

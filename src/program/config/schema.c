@@ -35,6 +35,7 @@ const struct hfi_key hfi_keys[] = {
     {"node.name", HFI_KEY_TEXT, HFI_KEY_COMPUTED, S(node), 0, 0, 0, "the host's name", NULL, "how the node is called in the store and the log"},
     {"node.workers", HFI_KEY_COUNT, HFI_KEY_COMPUTED, S(workers), 0, 1, 1024, "max(2 x CPUs, 8)", NULL, "jobs at once of queues without a concurrency of their own"},
     {"node.drain_timeout", HFI_KEY_DURATION, 0, S(drain_timeout_ms), 0, 0, DAY, "25s", NULL, "how long running jobs may go on after SIGTERM; less than what the supervisor waits before it kills"},
+    {"node.kill_timeout", HFI_KEY_DURATION, HFI_KEY_NONE, S(kill_timeout_ms), 0, 1, DAY, "none", NULL, "when the supervisor kills after its SIGTERM, as systemd's TimeoutStopSec; none = unknown. For `check` only"},
     {"node.lease", HFI_KEY_DURATION, 0, S(lease_ms), 0, 1000, DAY, "60s", NULL, "a node unheard of for so long has lost its jobs; at least 3 x heartbeat"},
     {"node.heartbeat", HFI_KEY_DURATION, 0, S(heartbeat_ms), 0, 100, 8 * HOUR, "15s", NULL, "how often the node is heard of"},
     {"node.poll", HFI_KEY_DURATION, 0, S(poll_ms), 0, 10, HOUR, "250ms", NULL, "longest sleep before the store is asked again"},

@@ -46,12 +46,14 @@ $ holdfast check --quiet
 setenv PAYMENTS_TOKEN secret
 $ holdfast check
 ~ W holdfast.yaml:9:20: downstreams.payments.total_timeout: 4 attempts of 15s .* \[ladder.truncated\]
+DOWNSTREAM  ATTEMPTS  LONGEST CALL  FIRST CUT TRY  OPENS AFTER  BREAKS
+payments           4           50s              4  20 failures  5s to 1m
 JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME TO DEATH
 charge    default  payments             4              1                 1           5h8m
 invoice   reports  -                    6              0                 0           5h6m
 holdfast.yaml: 0 errors, 1 warning
 $ holdfast check --json
-~ \{"file":"holdfast.yaml","errors":0,"warnings":1,"types":\[\{"type":"charge",.*"worst_case_calls":1,"time_to_death_ms":18505000\},.*\],"items":\[\{"severity":"warning","rule":"ladder.truncated","file":"holdfast.yaml","line":9,"column":20,.*"next":null\}
+~ \{"file":"holdfast.yaml","errors":0,"warnings":1,"downstreams":\[\{"downstream":"payments","attempts_per_call":4,"longest_call_ms":50000,"all_tries_ms":63500,"first_cut_try":4,"earliest_trip_failures":20,"earliest_trip_ms":null,"break_ms":5000,"max_break_ms":60000\}\],"types":\[\{"type":"charge",.*"worst_case_calls":1,"time_to_death_ms":18505000\},.*\],"items":\[\{"severity":"warning","rule":"ladder.truncated","file":"holdfast.yaml","line":9,"column":20,.*"next":null\}
 
 # A secret never shows, whatever is wrong with it.
 file hook
@@ -195,6 +197,10 @@ E y.yaml:2:15: downstreams.port.url: url: its port is not a number from 1 to 655
 E y.yaml:3:15: downstreams.host.url: url: it has no valid host (write it as https://host[:port][/path]) [config.downstream]
 E y.yaml:4:38: downstreams.length.headers: Content-Length: the header is set by holdfast itself (leave it out) [config.downstream]
 E y.yaml:6:51: jobs.push.headers: transfer-encoding: the header is set by holdfast itself (leave it out) [config.downstream]
+DOWNSTREAM  ATTEMPTS  LONGEST CALL  FIRST CUT TRY  OPENS AFTER  BREAKS
+port               4         1m23s           none  20 failures  5s to 1m
+host               4         1m23s           none  20 failures  5s to 1m
+length             4         1m23s           none  20 failures  5s to 1m
 JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME TO DEATH
 push      default  length               6              4                24          4h45m
 y.yaml: 4 errors, 0 warnings

@@ -24,3 +24,42 @@ JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME
 ~ slow      default  d                    6              4                24 .*
 ~ holdfast.yaml: \d errors, 0 warnings
 [2]
+
+# V13: nothing is guessed and nothing wraps.
+$ printf 'downstreams: {d: {url: http://d, total_timeout: 9999999999999999999h}}\n' > o.yaml; holdfast check --config o.yaml
+~ E o.yaml:1:\d+: downstreams.d.total_timeout: `9999999999999999999h` overflows .* \[config.overflow\]
+o.yaml: 1 error, 0 warnings
+[2]
+
+# The drain has to end before the supervisor kills [S3.4].
+$ printf 'node: {drain_timeout: 25s, kill_timeout: 25s}\n' > k.yaml; holdfast check --config k.yaml
+E k.yaml:1:23: node.drain_timeout: a drain of 25s, but the supervisor kills after 25s (lower drain_timeout, or raise the supervisor's limit) [node.drain]
+k.yaml: 1 error, 0 warnings
+[2]
+$ printf 'node: {kill_timeout: 30s}\n' > k.yaml; holdfast check --config k.yaml
+W k.yaml:1:7: node.drain_timeout: a drain of 25s and the 6s that told handlers have make 31s, but the supervisor kills after 30s (lower drain_timeout, or raise the supervisor's limit) [node.drain]
+k.yaml: 0 errors, 1 warning
+$ printf 'node: {kill_timeout: 31s}\n' > k.yaml; holdfast check --config k.yaml
+k.yaml: 0 errors, 0 warnings
+
+# The worst case of all layers is bounded (V12), how soon a breaker can open is told (W12), what can never trip too (V6, V14).
+file w.yaml
+defaults: {max_calls_per_job: 23}
+downstreams:
+  slow:
+    url: http://d.example
+    declared_rate: 0.2/s
+    breaker: {consecutive: 5, slow_ratio: 0.5, slow_after: 20s}
+jobs:
+  push: {kind: http, downstream: slow}
+end
+$ holdfast check --config w.yaml
+~ W w.yaml:6:\d+: downstreams.slow.breaker.min_calls: .* \[breaker.min_calls\]
+~ W w.yaml:6:\d+: downstreams.slow.breaker.slow_after: .*: none is ever slow .* \[breaker.slow_after\]
+~ E w.yaml:1:31: defaults.max_calls_per_job, job push: 6 executions of 4 attempts make 24 real calls for one job, 23 are allowed .* \[ladder.calls\]
+DOWNSTREAM  ATTEMPTS  LONGEST CALL  FIRST CUT TRY  OPENS AFTER               BREAKS
+slow               4         1m23s           none  5 failures, 20s at 0.2/s  5s to 1m
+JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME TO DEATH
+push      default  slow                 6              4                24          4h45m
+w.yaml: 1 error, 2 warnings
+[2]

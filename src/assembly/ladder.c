@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ladder of a whole runner, proven before it starts and before a reload (2.7): each job type together with the
+ * downstream it calls. Errors refuse it, warnings go to the log. The rules are resilience's; this only asks them. Any
+ * thread.
+ */
+#include "assembly/ladder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+
+struct prover {
+    const char *type;
+    struct hf_error *error;
+};
+
+static void note(const struct hf_finding *finding, void *user) {
+    struct prover *prover = user;
+    char what[sizeof prover->error->what];
+    snprintf(what, sizeof what, "job type %s: %s", prover->type, finding->key);
+    if (!finding->is_error)
+        hfi_log(HF_LOG_WARNING, "ladder.warning", HFI_S("what", what), HFI_S("rule", finding->rule),
+                HFI_S("why", finding->why), HFI_S("fix", finding->fix), NULL);
+    else if (prover->error->code == 0)
+        hfi_fail(prover->error, HF_ECONFIG, what, finding->fix, "%s", finding->why);
+}
+
+/* The policy a downstream of the array has; NULL: it is not there. */
+static const struct hf_policy_options *policy_of(const struct hf_downstream_options *downstreams, size_t count,
+                                                 const char *name, const struct hf_policy_options *defaults) {
+    for (size_t i = 0; i < count; i++) {
+        struct hf_downstream_options known;
+        const struct hf_downstream_options *from =
+            (const void *)((const char *)downstreams + i * downstreams->size); /* arrays step by the first one's size */
+        hf_downstream_options_init(&known);
+        memcpy(&known, from, from->size < sizeof known ? from->size : sizeof known);
+        if (known.name != NULL && strcmp(known.name, name) == 0)
+            return known.policy != NULL ? known.policy : defaults;
+    }
+    return NULL;
+}
+
+int hfi_ladder_prove(const struct hfi_rulebook *book, const struct hf_downstream_options *downstreams, size_t count,
+                     uint32_t max_calls_per_job, struct hf_error *error) {
+    struct hf_error scratch = hf_error_none();
+    struct hf_policy_options defaults;
+    hf_policy_options_init(&defaults);
+    error = error != NULL ? error : &scratch;
+    error->code = 0;
+    for (size_t i = 0; i < hfi_rulebook_type_count(book); i++) {
+        const struct hfi_type *type = hfi_rulebook_type_at(book, i);
+        struct prover prover = {type->options.name, error};
+        struct hf_ladder ladder;
+        hf_ladder_init(&ladder);
+        ladder.max_executions = type->policy.max_executions;
+        ladder.repeatable = type->options.repeatable;
+        ladder.execution_timeout_ms = type->execution_timeout_ms;
+        ladder.curve_ms = type->policy.waits_ms;
+        ladder.curve_length = type->policy.length;
+        ladder.max_calls_per_job = max_calls_per_job > 0 ? max_calls_per_job : UINT64_MAX;
+        if (type->options.downstream != NULL)
+            ladder.policy = policy_of(downstreams, count, type->options.downstream, &defaults);
+        if (hf_ladder_check(&ladder, note, &prover) != 0)
+            return error->code != 0 ? error->code : HF_EINVAL;
+    }
+    return 0;
+}

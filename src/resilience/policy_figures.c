@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a policy amounts to: the longest call, the try that is cut, the earliest trip (W12). Only adds up; what is wrong
+ * with an option is policy_check.c's to say. Pure, any thread.
+ */
+#include "resilience/policy.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "resilience/finding.h"
+
+/* So many attempts, all of them failing, open it: the ratio needs min_calls first, a run of failures does not. */
+static uint32_t trip_attempts(const struct hf_policy_options *options) {
+    uint32_t by_ratio = options->breaker_min_calls;
+    uint32_t by_run = options->breaker_consecutive;
+    return by_run > 0 && by_run < by_ratio ? by_run : by_ratio;
+}
+
+/* The first of them fails at once in the best case, so n attempts are n - 1 gaps apart. */
+static int64_t trip_ms(const struct hf_policy_options *options, uint32_t attempts) {
+    if (!(options->declared_rate > 0))
+        return -1;
+    double ms = ceil((attempts - 1) * 1000.0 / options->declared_rate);
+    return ms < (double)HFI_DURATION_MAX_MS ? (int64_t)ms : HFI_DURATION_MAX_MS;
+}
+
+void hfi_policy_fit(const struct hf_policy_options *options, struct hf_policy_figures *figures) {
+    struct hfi_backoff_rules rules;
+    int64_t begin_ms = 0;
+    hf_policy_figures_init(figures);
+    figures->attempts = options->retry_max + 1;
+    figures->cut_at_ms = -1;
+    hfi_policy_backoff(options, &rules);
+    for (uint32_t attempt = 1; attempt <= figures->attempts; attempt++) {
+        if (attempt > 1)
+            begin_ms = hfi_add(begin_ms, hfi_add(options->attempt_timeout_ms, hfi_backoff_max_ms(&rules, attempt - 2)));
+        if (figures->cut_try == 0 && hfi_add(begin_ms, options->attempt_timeout_ms) > options->total_timeout_ms) {
+            figures->cut_try = attempt;
+            figures->cut_at_ms = begin_ms;
+        }
+    }
+    figures->need_ms = hfi_add(begin_ms, options->attempt_timeout_ms);
+    figures->longest_call_ms =
+        figures->need_ms < options->total_timeout_ms ? figures->need_ms : options->total_timeout_ms;
+    figures->trip_attempts = trip_attempts(options);
+    figures->trip_ms = trip_ms(options, figures->trip_attempts);
+}
+
+int hf_policy_figures(const struct hf_policy_options *options, struct hf_policy_figures *figures) {
+    struct hf_policy_options whole;
+    struct hf_policy_figures known;
+    if (figures == NULL || figures->size < sizeof figures->size || hfi_policy_take(options, &whole) != 0)
+        return HF_EINVAL;
+    if (hf_policy_check(&whole, NULL, NULL) != 0)
+        return HF_ECONFIG;
+    hfi_policy_fit(&whole, &known);
+    uint32_t size = figures->size < sizeof known ? figures->size : sizeof known;
+    memcpy(figures, &known, size);
+    figures->size = size;
+    return 0;
+}
