@@ -263,6 +263,8 @@ E rules.yaml:10:27: downstreams.p.rules[5].header: its name is not a token (RFC 
 E rules.yaml:11:27: downstreams.p.rules[6].header: its value holds a CR, LF or another control character [config.rule]
 E rules.yaml:12:45: downstreams.p.rules[7].body_within: 2 is not within the text's 3 bytes and 4096 [config.rule]
 E rules.yaml:18:7: jobs.j.rules: rules[0] is called `a` too (give each its own) [config.rule]
+DOWNSTREAM  ATTEMPTS  LONGEST CALL  FIRST CUT TRY  OPENS AFTER  BREAKS
+p                  4         1m23s           none  20 failures  5s to 1m
 JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME TO DEATH
 j         default  p                    6              4                24          4h45m
 rules.yaml: 9 errors, 0 warnings
