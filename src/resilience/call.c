@@ -176,7 +176,8 @@ static void start_attempt(struct hfi_call *call, struct hf_mono now) {
     int64_t left_ms = (call->deadline.us - now.us) / 1000;
     call->connect_deadline = hfi_mono_after_ms(now, policy->options.connect_timeout_ms);
     call->attempt_deadline = hfi_earlier(hfi_mono_after_ms(now, policy->options.attempt_timeout_ms), call->deadline);
-    snprintf(call->remaining, sizeof call->remaining, "%lld", (long long)left_ms);
+    if (target->send_remaining_time)
+        snprintf(call->remaining, sizeof call->remaining, "%lld", (long long)left_ms);
     struct hfi_attempt_spec spec = {
         .url = call->url,
         .method = call->method,
@@ -302,7 +303,8 @@ int hfi_call_begin(struct hfi_call *call) {
     struct hfi_scheduler *scheduler = call->caller->scheduler;
     struct hf_downstream *downstream = call->target->downstream;
     call->deadline = hfi_mono_after_ms(hfi_call_now(call), call->total_ms);
-    hfi_again_init(&call->again, downstream, call->deadline, call->no_retry ? 0 : downstream->policy->options.retry_max);
+    hfi_again_init(&call->again, downstream, call->deadline,
+                   call->no_retry ? 0 : downstream->policy->options.retry_max);
     hfi_timer_init(&call->timer, on_timer, call);
     if (scheduler->ops->arm(scheduler, &call->timer, call->deadline))
         return HF_ENOMEM;

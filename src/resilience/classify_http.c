@@ -46,11 +46,12 @@ static const struct rule *match(int status, bool with_retry_after) {
 }
 
 void hf_classify_http(int status, const char *retry_after, int64_t now_us, struct hf_outcome *outcome) {
-    char type[24];
+    char type[24] = "";
     int64_t wait_ms =
         retry_after != NULL && (status == 429 || status == 503) ? hf_retry_after_ms(retry_after, now_us) : -1;
     const struct rule *rule = match(status, wait_ms >= 0);
-    snprintf(type, sizeof type, "http.%d", status);
+    if (rule == NULL || rule->effect != HFI_EFFECT_OK) /* a success has no type */
+        snprintf(type, sizeof type, "http.%d", status);
     hfi_effect_apply(outcome, rule != NULL ? rule->effect : HFI_EFFECT_DOWN, HF_STAGE_RECEIVE,
                      status == 408 ? HF_SENT_MAYBE : HF_SENT_YES, status, type,
                      rule != NULL ? rule->id : "http.unknown");

@@ -79,18 +79,20 @@ static bool add_header(struct hfi_attempt *attempt, const char *line, size_t len
         return true;
     while (value < end && (*value == ' ' || *value == '\t'))
         value++;
-    if (folded) {
-        head->length--; /* the NUL behind it */
-        hfi_bytes_add(head, " ", 1);
-    } else {
+    if (!folded) {
         if (!grow_headers(attempt))
             return false;
         struct hfi_header_at *at = &attempt->at[attempt->header_count++];
         at->name = head->length;
-        hfi_bytes_add(head, line, (size_t)(colon - line));
+        at->value = head->length + (size_t)(value - line);
+        hfi_bytes_add(head, line, length);
         hfi_bytes_add(head, "", 1);
-        at->value = head->length;
+        if (!head->failed)
+            head->data[at->name + (size_t)(colon - line)] = '\0';
+        return !head->failed;
     }
+    head->length--; /* the NUL behind the last value */
+    hfi_bytes_add(head, " ", 1);
     hfi_bytes_add(head, value, (size_t)(end - value));
     hfi_bytes_add(head, "", 1);
     return !head->failed;
@@ -262,8 +264,7 @@ static bool is_endless(const struct hfi_attempt *attempt) {
         return false;
     for (size_t i = 0; i < attempt->header_count; i++) {
         const char *name = attempt->head.data + attempt->at[i].name, *value = attempt->head.data + attempt->at[i].value;
-        if (attempt->at[i].value - attempt->at[i].name == sizeof "Content-Length" &&
-            strcasecmp(name, "Content-Length") == 0) {
+        if ((name[0] == 'C' || name[0] == 'c') && strcasecmp(name, "Content-Length") == 0) {
             errno = 0;
             strtoll(value, NULL, 10);
             if (errno == ERANGE)

@@ -15,6 +15,7 @@
 #define IDLE_CONNECTION_S 20L  /* well under what servers allow: they rarely close under a request */
 #define CONNECTION_LIFE_S 300L /* so that a changed address is seen */
 #define CA_CACHE_S 3600L
+#define USER_AGENT "User-Agent: holdfast"
 #define CONNECT_GRACE_MS 1000 /* ours ends a connect first; libcurl's limit makes it share the time among addresses */
 
 static CURLcode set_behaviour(CURL *easy) {
@@ -23,11 +24,11 @@ static CURLcode set_behaviour(CURL *easy) {
     rc |= curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* never join a resolver thread (L2) */
     rc |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     rc |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    rc |= curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* not from the environment */
+    rc |= curl_easy_setopt(easy, CURLOPT_PROXY, "");   /* not from the environment */
+    rc |= curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* nor this: libcurl would ask for it at every request */
     rc |= curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     rc |= curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     rc |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    rc |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "holdfast");
     rc |= curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, NAMES_KEPT_S);
     rc |= curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, IDLE_CONNECTION_S);
     rc |= curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, CONNECTION_LIFE_S);
@@ -67,6 +68,13 @@ CURL *hfi_easy_new(struct hfi_attempt *attempt) {
     return easy;
 }
 
+void hfi_easy_free(struct hfi_attempt *attempt) {
+    if (attempt->easy)
+        curl_easy_cleanup(attempt->easy);
+    curl_url_cleanup(attempt->loaded.parsed);
+    hfi_free(attempt->loaded.url);
+}
+
 /* Has the request a body, if only an empty one? */
 static bool carries(const struct hfi_attempt_spec *spec) {
     return spec->body_length > 0 || strcmp(spec->method, "POST") == 0 || strcmp(spec->method, "PUT") == 0 ||
@@ -91,8 +99,8 @@ static char *write_line(struct curl_slist *node, char *text, const char *name, c
 /* The request headers in one block that is kept with the handle: no allocation per header. */
 static int write_lines(struct hfi_attempt *attempt) {
     const struct hfi_attempt_spec *spec = &attempt->spec;
-    size_t count = spec->header_count + 2;
-    size_t room = count * sizeof(struct curl_slist) + sizeof "Expect:" + sizeof "Content-Type:";
+    size_t count = spec->header_count + 3;
+    size_t room = count * sizeof(struct curl_slist) + sizeof USER_AGENT + sizeof "Expect:" + sizeof "Content-Type:";
     for (size_t i = 0; i < spec->header_count; i++)
         room += strlen(spec->headers[i].name) + strlen(spec->headers[i].value) + 3;
     if (room > attempt->lines_room) {
@@ -108,6 +116,8 @@ static int write_lines(struct hfi_attempt *attempt) {
         const char *value = spec->headers[i].value;
         text = write_line(node++, text, spec->headers[i].name, *value ? ": " : ";", value);
     }
+    if (!has_header(spec, "User-Agent")) /* CURLOPT_USERAGENT would be printed anew for each request */
+        text = write_line(node++, text, USER_AGENT, "", "");
     if (carries(spec)) /* libcurl compares every header with each of these: only where they matter */
         text = write_line(node++, text, "Expect", ":", ""); /* no 100-continue: it stalls, and 417 sends twice */
     if (carries(spec) && !has_header(spec, "Content-Type"))
@@ -122,10 +132,36 @@ static long clamp_ms(int64_t ms) {
     return ms < 1 ? 1L : ms > INT_MAX ? (long)INT_MAX : (long)ms; /* 0 would mean no limit, negative 49 days */
 }
 
-static CURLcode set_request(CURL *easy, const struct hfi_attempt_spec *spec) {
+/* What libcurl cannot parse it is to complain about itself, with a code of its own. */
+static CURLcode set_url(struct hfi_attempt *attempt) {
+    struct hfi_loaded *loaded = &attempt->loaded;
+    const char *url = attempt->spec.url;
+    if (loaded->url && strcmp(loaded->url, url) == 0)
+        return CURLE_OK;
+    size_t room = strlen(url) + 1;
+    if (room > loaded->url_room) {
+        char *copy = hfi_realloc(loaded->url, room);
+        if (!copy)
+            return CURLE_OUT_OF_MEMORY;
+        loaded->url = copy;
+        loaded->url_room = room;
+    }
+    loaded->url[0] = '\0';
+    if (!loaded->parsed && !(loaded->parsed = curl_url()))
+        return CURLE_OUT_OF_MEMORY;
+    CURLUcode code = curl_url_set(loaded->parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME | CURLU_PATH_AS_IS);
+    if (code == CURLUE_OUT_OF_MEMORY)
+        return CURLE_OUT_OF_MEMORY;
+    CURLcode rc = curl_easy_setopt(attempt->easy, CURLOPT_URL, url);
+    rc |= curl_easy_setopt(attempt->easy, CURLOPT_CURLU, code ? NULL : loaded->parsed);
+    if (rc == CURLE_OK)
+        memcpy(loaded->url, url, room);
+    return rc;
+}
+
+static CURLcode set_method(CURL *easy, const struct hfi_attempt_spec *spec, bool plain) {
     CURLcode rc = CURLE_OK;
-    bool body = carries(spec), plain = !body && strcmp(spec->method, "GET") == 0;
-    rc |= curl_easy_setopt(easy, CURLOPT_URL, spec->url);
+    bool body = carries(spec);
     rc |= curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? spec->body_length : 0));
     rc |= curl_easy_setopt(easy, CURLOPT_POSTFIELDS, spec->body_length ? spec->body : "");
     if (strcmp(spec->method, "HEAD") == 0)
@@ -135,10 +171,32 @@ static CURLcode set_request(CURL *easy, const struct hfi_attempt_spec *spec) {
     else
         rc |= curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     rc |= curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, plain ? NULL : spec->method);
-    rc |= curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, spec->fresh_connection ? 1L : 0L);
-    rc |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, clamp_ms(spec->backstop_ms));
-    rc |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                           clamp_ms(hfi_add(spec->connect_timeout_ms, CONNECT_GRACE_MS)));
+    return rc;
+}
+
+static CURLcode set_request(struct hfi_attempt *attempt) {
+    const struct hfi_attempt_spec *spec = &attempt->spec;
+    const struct curl_slist *lines = attempt->line_count > 0 ? attempt->lines : NULL;
+    struct hfi_loaded *loaded = &attempt->loaded;
+    CURL *easy = attempt->easy;
+    CURLcode rc = CURLE_OK;
+    bool plain = !carries(spec) && strcmp(spec->method, "GET") == 0;
+    if (!plain || !loaded->plain)
+        rc |= set_method(easy, spec, plain);
+    if (loaded->fresh != spec->fresh_connection)
+        rc |= curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, spec->fresh_connection ? 1L : 0L);
+    if (loaded->backstop_ms != spec->backstop_ms)
+        rc |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, clamp_ms(spec->backstop_ms));
+    if (loaded->connect_timeout_ms != spec->connect_timeout_ms)
+        rc |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                               clamp_ms(hfi_add(spec->connect_timeout_ms, CONNECT_GRACE_MS)));
+    if (loaded->lines != lines)
+        rc |= curl_easy_setopt(easy, CURLOPT_HTTPHEADER, lines);
+    loaded->plain = plain && rc == CURLE_OK; /* a setting fails for want of memory only: then all is said again */
+    loaded->fresh = spec->fresh_connection;
+    loaded->backstop_ms = rc == CURLE_OK ? spec->backstop_ms : 0;
+    loaded->connect_timeout_ms = rc == CURLE_OK ? spec->connect_timeout_ms : 0;
+    loaded->lines = rc == CURLE_OK ? lines : NULL;
     return rc;
 }
 
@@ -150,8 +208,9 @@ int hfi_easy_load(struct hfi_attempt *attempt) {
     int written = write_lines(attempt);
     if (written)
         return written;
-    CURLcode rc = set_request(easy, spec);
-    rc |= curl_easy_setopt(easy, CURLOPT_HTTPHEADER, attempt->line_count > 0 ? attempt->lines : NULL);
+    CURLcode rc = set_url(attempt);
+    if (rc == CURLE_OK)
+        rc = set_request(attempt);
     if (bundle && strncasecmp(spec->url, "https:", 6) == 0)
         rc |= curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
     return rc == CURLE_OK ? 0 : rc == CURLE_OUT_OF_MEMORY ? HF_ENOMEM : HF_EINVAL;

@@ -86,8 +86,7 @@ void hfi_engine_rebuild(struct hfi_engine *engine) {
 }
 
 static void free_attempt(struct hfi_attempt *attempt) {
-    if (attempt->easy)
-        curl_easy_cleanup(attempt->easy);
+    hfi_easy_free(attempt);
     hfi_bytes_free(&attempt->head);
     hfi_bytes_free(&attempt->body);
     hfi_free(attempt->at);
@@ -127,7 +126,8 @@ static void give_back(struct hfi_attempt *attempt) {
 
 void hfi_engine_run(struct hfi_attempt *attempt) {
     struct hfi_engine *engine = attempt->engine;
-    attempt->added = mono(engine);
+    if (attempt->place == HFI_PLACE_WAITING)
+        attempt->added = mono(engine);
     if (engine->multi && curl_multi_add_handle(engine->multi, attempt->easy) == CURLM_OK) {
         hfi_engine_place(attempt, HFI_PLACE_RUNNING);
         return;

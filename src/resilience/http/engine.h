@@ -50,6 +50,7 @@ struct hfi_engine;
 struct hfi_socket {
     int fd;
     bool foreign;      /* libcurl's own (the resolver's wake-up), closed without telling us */
+    bool proven;       /* a request went over it: libcurl tells us when it closes it */
     uint64_t identity; /* of our own: tells it from another descriptor with the same number */
     unsigned wanted;   /* by libcurl now; 0: idle in its pool */
     unsigned watched;  /* by the scheduler */
@@ -61,11 +62,23 @@ struct hfi_header_at {
     size_t name, value; /* offsets into `head` */
 };
 
+/* What a pooled easy handle was told last: it is told again only what differs. Zero: nothing yet. */
+struct hfi_loaded {
+    char *url;     /* its copy; "" while it is unsure */
+    CURLU *parsed; /* the same, so that libcurl neither parses nor rebuilds it for each request */
+    size_t url_room;
+    bool plain; /* GET without a body */
+    bool fresh;
+    const struct curl_slist *lines;
+    int64_t backstop_ms, connect_timeout_ms;
+};
+
 struct hfi_attempt {
     struct hfi_engine *engine;
     TAILQ_ENTRY(hfi_attempt) entry;
     enum hfi_place place;
     CURL *easy;
+    struct hfi_loaded loaded;
     struct hfi_attempt_spec spec;
     hfi_attempt_fn done;
     void *user;
@@ -143,6 +156,7 @@ void hfi_hosts_free(struct hfi_engine *engine);
 /* easy.c */
 CURL *hfi_easy_new(struct hfi_attempt *attempt);
 int hfi_easy_load(struct hfi_attempt *attempt);
+void hfi_easy_free(struct hfi_attempt *attempt); /* the handle and what it was told */
 
 /* answer.c */
 size_t hfi_answer_header(char *data, size_t one, size_t length, void *user);

@@ -109,31 +109,43 @@ static void on_ready(struct hfi_watch *watch, unsigned events, void *user) {
     }
 }
 
+static struct hfi_attempt *attempt_of(CURL *easy) {
+    char *private = NULL;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
+    return (struct hfi_attempt *)(void *)private;
+}
+
+/* libcurl waits for it no longer: it is closed, or idle in the pool. */
+static void release(CURL *easy, struct hfi_socket *socket) {
+    socket->wanted = 0;
+    if (socket->foreign || (!socket->proven && identity(socket->fd) != socket->identity)) {
+        drop(socket);
+        return;
+    }
+    const struct hfi_attempt *attempt = socket->proven ? NULL : attempt_of(easy);
+    socket->proven = socket->proven || (attempt && attempt->sends > 0);
+    if (socket->watched & HFI_WRITABLE)
+        watch_for(socket, HFI_READABLE);
+}
+
 int hfi_sockets_changed(CURL *easy, curl_socket_t fd, int what, void *user, void *assigned) {
     struct hfi_engine *engine = user;
     struct hfi_socket *socket = find(engine, fd);
     (void)assigned;
     if (what == CURL_POLL_REMOVE) {
-        if (!socket)
-            return 0;
-        socket->wanted = 0;
-        if (socket->foreign || identity(fd) != socket->identity)
-            drop(socket);
-        else if (socket->watched & HFI_WRITABLE)
-            watch_for(socket, HFI_READABLE);
+        if (socket)
+            release(easy, socket);
         return 0;
     }
     if (!socket) {
         /* Not one of ours: the resolver's wake-up. While a lookup is out, its other end belongs to the thread. */
-        char *private = NULL;
         socket = add(engine, fd, true);
         if (!socket) {
             engine->broken = true;
             return 0;
         }
         fcntl(fd, F_SETFD, FD_CLOEXEC);
-        curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
-        struct hfi_attempt *attempt = (struct hfi_attempt *)(void *)private;
+        struct hfi_attempt *attempt = attempt_of(easy);
         if (attempt && attempt->lookup >= 0)
             attempt->wire = fd;
     }
