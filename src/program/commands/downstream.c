@@ -9,6 +9,7 @@
 #include "holdfast/guard.h"
 #include "holdfast/units.h"
 #include "program/commands/commands.h"
+#include "program/commands/downstream_limits.h"
 #include "program/nearest.h"
 #include "program/output.h"
 #include "program/session.h"
@@ -98,6 +99,33 @@ static void explain(const struct known *known, char *text, size_t room) {
     }
 }
 
+/* When it is next tested, and by what. */
+static void next_probe(const struct known *known, char *text, size_t room) {
+    char until[HF_TIME_LENGTH], left[HFI_SPAN_LENGTH];
+    const struct hf_downstream_row *row = known->row;
+    int64_t left_us = row ? row->open_until_us - hf_time_now() : 0;
+    char by[160];
+    snprintf(by, sizeof by, known->setting && known->setting->probe_path ? "by a GET of %.120s" : "by the next call or job",
+             known->setting && known->setting->probe_path ? known->setting->probe_path : "");
+    switch (state_of(row)) {
+    case HF_BREAKER_ISOLATED:
+        snprintf(text, room, "none while it is isolated");
+        break;
+    case HF_BREAKER_OPEN:
+        if (left_us > 0)
+            snprintf(text, room, "%s, in %s, %s", hf_time_print(row->open_until_us, until),
+                     hfi_show_span((left_us + 999) / 1000, left), by);
+        else
+            snprintf(text, room, "now, %s", by);
+        break;
+    case HF_BREAKER_HALF_OPEN:
+        snprintf(text, room, "under way");
+        break;
+    default:
+        text[0] = '\0';
+    }
+}
+
 static json_t *known_json(const struct known *known) {
     const struct hf_downstream_row *row = known->row;
     json_t *object = json_object();
@@ -113,6 +141,7 @@ static json_t *known_json(const struct known *known) {
     hfi_json_time(object, "isolated_until", row ? row->forced_until_us : 0);
     hfi_json_time(object, "open_until", row ? row->open_until_us : 0);
     hfi_json_time(object, "gate_until", row ? row->gate_until_us : 0);
+    hfi_json_time(object, "next_probe_at", state_of(row) == HF_BREAKER_OPEN ? row->open_until_us : 0);
     hfi_json_time(object, "unhealthy_since", row ? row->unhealthy_since_us : 0);
     hfi_json_number(object, "trips", row ? row->trips : 0);
     hfi_json_number(object, "parked", row ? (int64_t)row->parked : 0);
@@ -179,8 +208,21 @@ static void print_one(const struct known *known) {
     hfi_field("url", "%s", known->setting ? known->setting->url : "");
     hfi_field("state", "%s: %s", hf_breaker_state_name(state_of(row)), text);
     hfi_field("reason", "%s", row ? row->reason : "");
+    next_probe(known, text, sizeof text);
+    hfi_field("next probe", "%s", text);
     hfi_field("parked", "%llu jobs", (unsigned long long)(row ? row->parked : 0));
     hfi_field("trips", "%u", row ? row->trips : 0);
+    if (known->setting)
+        hfi_limits_print(&known->setting->policy);
+}
+
+static json_t *whole_json(const struct known *known) {
+    json_t *object = known_json(known);
+    char text[300];
+    next_probe(known, text, sizeof text);
+    hfi_json_text(object, "next_probe", text);
+    json_object_set_new(object, "limits", known->setting ? hfi_limits_json(&known->setting->policy) : json_null());
+    return object;
 }
 
 static int run_show(const struct hfi_options *options) {
@@ -193,7 +235,7 @@ static int run_show(const struct hfi_options *options) {
     if (code == 0 && !(known = find(&all, options->arguments[0])))
         code = not_found(&all, options->arguments[0]);
     if (code == 0 && hfi_manner()->json)
-        hfi_print_json(known_json(known));
+        hfi_print_json(whole_json(known));
     else if (code == 0)
         print_one(known);
     hf_downstream_list_free(all.list);
@@ -264,7 +306,7 @@ const struct hfi_command hfi_command_downstream_list = {
 const struct hfi_command hfi_command_downstream_show = {
     .name = "downstream show",
     .arguments = "DOWNSTREAM",
-    .summary = "Shows a downstream: its state, why, and what it keeps back",
+    .summary = "Shows a downstream: its state, why, when it is next tested, what it keeps back, and its limits",
     .example = "holdfast downstream show payments",
     .min_arguments = 1,
     .max_arguments = 1,

@@ -129,6 +129,11 @@ url                http://127.0.0.1:9
 state              closed: no node has written anything about it: calls pass
 parked             0 jobs
 trips              0
+limits             connect 5s, attempt 20s, total 1m30s
+retries            3, exponential from 500ms up to 5s, jitter full; of all calls of 10s 20 %, or 10
+opens at           50 % failed of at least 20 attempts in 1m
+breaks             5s to 1m, then 3 probes (0 may fail) and a ramp of 10s
+at once            64 attempts, 0 calls may wait
 $ holdfast downstream isolate pay
 ! holdfast: downstream isolate: --reason R is required
 [2]
@@ -139,8 +144,14 @@ downstream         pay
 url                http://127.0.0.1:9
 state              isolated: isolated by hand until TIME: nothing is called
 reason             ticket 4711
+next probe         none while it is isolated
 ~ parked             \d jobs
 trips              0
+limits             connect 5s, attempt 20s, total 1m30s
+retries            3, exponential from 500ms up to 5s, jitter full; of all calls of 10s 20 %, or 10
+opens at           50 % failed of at least 20 attempts in 1m
+breaks             5s to 1m, then 3 probes (0 may fail) and a ramp of 10s
+at once            64 attempts, 0 calls may wait
 $ holdfast downstream close pay
 downstream pay closed: calls pass again
 $ holdfast downstream show pya
@@ -150,3 +161,35 @@ $ holdfast doctor
 ~ store sqlite DIR/jobs.db, schema \d
 ...
 ~ 0 errors, \d warnings?
+
+# A breaker that opened: the state, why, and when it is tested next, from the store alone.
+file open.yaml
+store: sqlite:open.db
+downstreams:
+  pay:
+    url: http://127.0.0.1:9
+    retry: {max: 0}
+    breaker: {min_calls: 1, break: 10m, max_break: 10m, break_jitter: 0, consecutive: 3}
+    on_open: fail
+    probe: {path: /healthz}
+jobs:
+  charge: {kind: http, downstream: pay}
+end
+$ holdfast --config open.yaml enqueue charge
+1
+$ holdfast --config open.yaml --quiet run --until-idle
+$ holdfast --config open.yaml downstream show pay
+downstream         pay
+url                http://127.0.0.1:9
+~ state              open: the breaker opened \(trip 1, unhealthy since TIME\): nothing is called until TIME, then probes test it
+~ reason             ratio.*
+~ next probe         TIME, in 9m\d+s, by a GET of /healthz
+~ parked             \d jobs
+trips              1
+limits             connect 5s, attempt 20s, total 1m30s
+retries            none
+opens at           50 % failed of at least 1 attempts in 1m, 3 failures in a row
+breaks             10m to 10m, then 3 probes (0 may fail) and a ramp of 10s
+at once            64 attempts, 0 calls may wait
+$ holdfast --config open.yaml downstream show pay --json
+~ \{"name":"pay","state":"open",.*"next_probe_at":"TIME",.*"next_probe":"TIME, in 9m.*","limits":\{"connect_timeout_ms":5000,.*\}\}
