@@ -29,6 +29,13 @@ struct hf_downstream_options {
     size_t header_count;
     const char *ca_file;       /* NULL: the system's */
     int64_t response_limit;    /* bytes of a body after decoding: 1 MiB */
+    int64_t header_limit;      /* bytes of all response header lines of an attempt together: 64 KiB, 256 KiB at most */
+    bool accept_compressed;    /* false; asks for gzip or deflate and decodes them */
+    bool deny_private_networks; /* false; true: connects to public addresses only, whatever a name resolves to; anything
+                                   else ends as `local.private_network`, permanent. For URLs that strangers chose */
+    const char *const *signing_secrets; /* signs as Standard Webhooks do; `whsec_` and base64, or plain text of 16 to 512
+                                           bytes; several while one is exchanged for another: all of them sign */
+    size_t signing_secret_count;        /* 0: unsigned; 8 at most */
     bool send_remaining_time;  /* false; sends Holdfast-Timeout-Ms: what is left of the total */
     const char *probe_path;    /* NULL: jobs are the probes; else a GET of it, one at a time, while due jobs are parked */
     const struct hf_policy_options *policy; /* NULL: the defaults */
@@ -39,6 +46,7 @@ static inline void hf_downstream_options_init(struct hf_downstream_options *opti
     memset(options, 0, sizeof *options);
     options->size = (uint32_t)sizeof *options;
     options->response_limit = 1048576;
+    options->header_limit = 65536;
 }
 
 /* The same in one line. */

@@ -189,6 +189,11 @@ static void start_attempt(struct hfi_call *call, struct hf_mono now) {
         .connect_timeout_ms = policy->options.connect_timeout_ms,
         .backstop_ms = policy->backstop_ms,
         .response_limit = target->response_limit,
+        .header_limit = target->header_limit,
+        .compressed = target->compressed,
+        .deny_private = target->deny_private,
+        .signing = target->signing,
+        .message_id = call->message_id,
         .repeatable = false, /* trying again is counted and decided here, never below */
         .fresh_connection = call->again.fresh,
     };

@@ -32,6 +32,7 @@ struct hfi_call {
 
     const char *method;
     const char *url;
+    const char *message_id; /* of a signed one, for all its attempts: its key, or random */
     const void *body;
     size_t body_length;
     size_t header_count; /* of `headers`, behind the struct; the remaining time comes last */

@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "resilience/call_internal.h"
 
 #define METHOD_MAX 32
 #define KEY_MAX 255
+#define UUID_ROOM 37
 
 static int check_place(const struct hf_request *request, struct hf_error *error) {
     const char *path = request->path ? request->path : "";
@@ -65,6 +67,17 @@ int hfi_request_check(const struct hf_request *request, struct hf_error *error) 
     return rc;
 }
 
+/* With signing, its headers are ours, and the key is part of what is signed. */
+static int check_signed(const struct hfi_target *target, const struct hf_request *request, struct hf_error *error) {
+    const struct hf_header *key = hfi_headers_find(request->headers, request->header_count, "Idempotency-Key");
+    const char *name = hfi_headers_signed(request->headers, request->header_count);
+    if (target->signing && name)
+        return hfi_fail(error, HF_EINVAL, name, "leave it out", "the header is set by the downstream's signing");
+    if (target->signing && key && (!*key->value || strlen(key->value) > KEY_MAX))
+        return hfi_fail(error, HF_EINVAL, "Idempotency-Key", NULL, "it has not 1 to %d bytes", KEY_MAX);
+    return 0;
+}
+
 static char *put(char *at, const char *text, const char **where) {
     *where = at;
     return stpcpy(at, text) + 1;
@@ -75,6 +88,7 @@ static size_t text_room(const struct hfi_target *target, const struct hf_request
     room += strlen(request->method) + 1;
     for (size_t i = 0; i < request->header_count; i++)
         room += strlen(request->headers[i].name) + strlen(request->headers[i].value) + 2;
+    room += target->signing ? UUID_ROOM : 0;
     room += request->idempotency_key ? strlen(request->idempotency_key) + 1 : 0;
     return room + request->body_length;
 }
@@ -104,7 +118,12 @@ static char *put_headers(struct hfi_call *call, const struct hf_request *request
         call->headers[count].name = "Idempotency-Key";
         at = put(at, request->idempotency_key, &call->headers[count++].value);
     }
-    call->has_key = hfi_headers_find(call->headers, count, "Idempotency-Key") != NULL;
+    const struct hf_header *key = hfi_headers_find(call->headers, count, "Idempotency-Key");
+    call->has_key = key != NULL;
+    if (target->signing) {
+        call->message_id = key ? key->value : hfi_uuid(at);
+        at += UUID_ROOM;
+    }
     if (target->send_remaining_time) {
         call->headers[count].name = "Holdfast-Timeout-Ms";
         call->headers[count++].value = call->remaining;
@@ -151,6 +170,8 @@ int hfi_call_new(struct hfi_caller *caller, const struct hf_request *given, hf_c
     if (!target)
         return hfi_fail(error, HF_ENOENT, request.downstream, NULL, "there is no such downstream");
     int rc = hfi_request_check(&request, error);
+    if (rc == 0)
+        rc = check_signed(target, &request, error);
     if (rc)
         return rc;
     struct hfi_call *call = copy(target, &request);

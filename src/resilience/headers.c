@@ -61,6 +61,14 @@ int hfi_headers_check(const struct hf_header *headers, size_t count, struct hf_e
     return 0;
 }
 
+const char *hfi_headers_signed(const struct hf_header *headers, size_t count) {
+    static const char *const names[] = {"webhook-id", "webhook-timestamp", "webhook-signature"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (hfi_headers_find(headers, count, names[i]))
+            return names[i];
+    return NULL;
+}
+
 const struct hf_header *hfi_headers_find(const struct hf_header *headers, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (hfi_text_equal_nocase(headers[i].name, name))

@@ -155,21 +155,43 @@ static int make_downstream(struct hfi_target *target, const struct hf_downstream
     return rc;
 }
 
+#define RESPONSE_MAX (INT64_C(1) << 40)
+#define HEADERS_MAX 262144 /* libcurl itself stops at about 300 KB */
+
+static int check_limits(const struct hf_downstream_options *options, struct hf_error *error) {
+    if (options->response_limit < 0 || options->response_limit > RESPONSE_MAX)
+        return hfi_fail(error, HF_EINVAL, options->name, "give 0 to 1 TiB", "response_limit: it is %lld",
+                        (long long)options->response_limit);
+    if (options->header_limit < 1 || options->header_limit > HEADERS_MAX)
+        return hfi_fail(error, HF_EINVAL, options->name, "give 1 to 262144 bytes", "header_limit: it is %lld",
+                        (long long)options->header_limit);
+    return 0;
+}
+
+static int check_signing(const struct hf_downstream_options *options, struct hf_error *error) {
+    const char *name = hfi_headers_signed(options->headers, options->header_count);
+    if (options->signing_secret_count > 0 && name)
+        return hfi_fail(error, HF_EINVAL, options->name, "leave it out", "signing sets the header %s itself", name);
+    return hfi_signing_new(options->signing_secrets, options->signing_secret_count, options->name, NULL, error);
+}
+
 static int check(const struct hf_downstream_options *options, struct parts *parts, struct hf_error *error) {
     if (!options->name || !options->url)
         return hfi_fail(error, HF_EINVAL, "downstream", NULL, "name and url are required");
     const char *wrong = split(options->url, parts);
     if (wrong)
         return hfi_fail(error, HF_EINVAL, options->name, "write it as https://host[:port][/path]", "url: %s", wrong);
-    if (options->response_limit < 0)
-        return hfi_fail(error, HF_EINVAL, options->name, NULL, "response_limit: %lld is negative",
-                        (long long)options->response_limit);
+    int rc = check_limits(options, error);
+    if (rc)
+        return rc;
     const char *probe = options->probe_path;
     if (probe && (probe[0] != '/' || !hfi_is_url_text(probe) || strpbrk(probe, "?#")))
         return hfi_fail(error, HF_EINVAL, options->name, "write it as /healthz", "probe_path is not a path");
-    int rc = hfi_headers_check(options->headers, options->header_count, error);
+    rc = hfi_headers_check(options->headers, options->header_count, error);
     if (rc == 0)
         rc = hf_rules_check(options->rules, options->rule_count, error);
+    if (rc == 0)
+        rc = check_signing(options, error);
     if (rc == 0 && parts->userinfo && hfi_headers_find(options->headers, options->header_count, "Authorization"))
         rc = hfi_fail(error, HF_EINVAL, options->name, "keep one of them",
                       "both a user in the url and an Authorization header");
@@ -195,12 +217,18 @@ int hfi_target_init(struct hfi_target *target, const struct hf_downstream_option
     if (rc)
         hfi_fail(error, rc, options->name, NULL, "out of memory");
     else
+        rc = hfi_signing_new(options->signing_secrets, options->signing_secret_count, options->name, &target->signing,
+                             error);
+    if (rc == 0)
         rc = make_downstream(target, options, error);
     if (rc) {
         hfi_target_end(target);
         return rc;
     }
     target->response_limit = options->response_limit;
+    target->header_limit = options->header_limit;
+    target->compressed = options->accept_compressed;
+    target->deny_private = options->deny_private_networks;
     target->send_remaining_time = options->send_remaining_time;
     TAILQ_INIT(&target->queue);
     return 0;
@@ -210,6 +238,7 @@ void hfi_target_end(struct hfi_target *target) {
     hf_downstream_unref(target->downstream);
     hfi_free(target->url);
     hfi_free(target->headers);
+    hfi_signing_free(target->signing);
     hfi_free(target->ca_file);
     hfi_free(target->probe_path);
     hfi_free((void *)(uintptr_t)target->rules.items);

@@ -11,6 +11,7 @@
 #include "holdfast/http.h"
 #include "resilience/downstream.h"
 #include "resilience/rules.h"
+#include "resilience/signing.h"
 
 /*
  * A downstream as the caller knows it: where it is, how it is spoken to, and who waits for a slot of its bulkhead.
@@ -30,7 +31,9 @@ struct hfi_target {
     char *ca_file;
     char *probe_path;          /* NULL: none */
     struct hfi_rules rules;    /* own ones, in a block of their own */
-    int64_t response_limit;
+    int64_t response_limit, header_limit;
+    bool compressed, deny_private;
+    struct hfi_signing *signing; /* NULL: unsigned */
     bool send_remaining_time;
     struct hfi_calls queue;
     uint32_t queued, in_flight; /* of our own calls */
@@ -49,6 +52,8 @@ bool hfi_is_field_value(const char *text);
 bool hfi_is_url_text(const char *text);
 /* Headers that shape the message itself are ours alone. */
 int hfi_headers_check(const struct hf_header *headers, size_t count, struct hf_error *error);
+/* The headers that a signature stands in. NULL: none of them is there, else the name of one that is. */
+const char *hfi_headers_signed(const struct hf_header *headers, size_t count);
 const struct hf_header *hfi_headers_find(const struct hf_header *headers, size_t count, const char *name);
 
 #endif

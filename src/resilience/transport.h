@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "holdfast/http.h"
 #include "resilience/outcome.h"
+#include "resilience/signing.h"
 
 /*
  * The transport port: one attempt on the wire, and the facts about it. It never retries, never classifies and never
@@ -28,9 +29,14 @@ struct hfi_attempt_spec {
     const char *ca_file;
     int64_t connect_timeout_ms;
     int64_t backstop_ms;    /* far above the total; our own timers end attempts long before */
-    int64_t response_limit;
+    int64_t response_limit; /* of the decoded body */
+    int64_t header_limit;   /* of all lines of response headers together; 0: libcurl's own, about 300 KB */
     bool repeatable;        /* false: never put it on the wire twice, not even when a reused connection died */
     bool fresh_connection;  /* do not reuse one */
+    bool deny_private;      /* connect to public addresses only: `local.private_network` else */
+    bool compressed;        /* take gzip and deflate, and decode them */
+    const struct hfi_signing *signing; /* NULL: unsigned; every attempt is signed anew */
+    const char *message_id; /* with signing: the same for all attempts of a message */
 };
 
 /* What happened. Owned by the transport, valid during `done` only. */
@@ -40,8 +46,8 @@ struct hfi_attempt_facts {
     int status;             /* HTTP status of the final answer, 0 none */
     enum hf_stage stage;    /* how far it came */
     enum hf_sent sent;      /* by proof: NO only when nothing left */
-    const char *error_type; /* NULL, or a reason of the transport's own: `http.body_too_large`, `http.truncated_headers`, `http.resend_stopped` (a reused
-                               one died before the answer), `local.descriptors`, `local.ports`, `local.lookups`, `local.memory`, `local.engine` */
+    const char *error_type; /* NULL, or a reason of the transport's own: `http.body_too_large`, `http.headers_too_large`, `http.truncated_headers`, `http.resend_stopped` (a reused
+                               one died before the answer), `local.descriptors`, `local.ports`, `local.lookups`, `local.private_network`, `local.memory`, `local.engine` */
     const char *message;    /* for people, without secrets */
     const char *retry_after; /* raw value or NULL */
     const struct hf_header *headers;

@@ -39,6 +39,10 @@ static void defaults_of_downstreams_are_the_librarys(void **state) {
     assert_memory_equal(made->policy, &policy, sizeof policy);
     assert_int_equal(made->response_limit, plain.response_limit);
     assert_int_equal(made->send_remaining_time, plain.send_remaining_time);
+    assert_int_equal(made->header_limit, plain.header_limit);
+    assert_int_equal(made->accept_compressed, plain.accept_compressed);
+    assert_int_equal(made->deny_private_networks, plain.deny_private_networks);
+    assert_int_equal(made->signing_secret_count, 0);
     assert_null(made->probe_path);
     assert_null(made->ca_file);
     hfi_config_free(&config);
@@ -232,6 +236,26 @@ static void rules_arrive(void **state) {
     hfi_config_free(&config);
 }
 
+static void safety_of_a_downstream_arrives(void **state) {
+    struct hfi_config config;
+    (void)state;
+    setenv("HF_TEST_SECRET", "sixteen bytes it is", 1);
+    assert_int_equal(READ(&config, "downstreams:\n"
+                                   "  d: {url: 'http://d', private_networks: deny, header_limit: 8KiB, accept_compressed: true,\n"
+                                   "      signing: {secret: ['${HF_TEST_SECRET}', plain]}}\n"
+                                   "  e: {url: 'http://e', signing: {secret: 'x${HF_TEST_SECRET}'}}\n"),
+                     0);
+    const struct hf_downstream_options *d = config.runner.downstreams;
+    assert_true(d[0].deny_private_networks && d[0].accept_compressed);
+    assert_int_equal(d[0].header_limit, 8192);
+    assert_int_equal(d[0].signing_secret_count, 2);
+    assert_string_equal(d[0].signing_secrets[0], "sixteen bytes it is");
+    assert_string_equal(d[0].signing_secrets[1], "plain");
+    assert_int_equal(d[1].signing_secret_count, 1);
+    assert_string_equal(d[1].signing_secrets[0], "xsixteen bytes it is");
+    hfi_config_free(&config);
+}
+
 static void curves_are_worked_out(void **state) {
     struct hfi_config config;
     (void)state;
@@ -329,6 +353,7 @@ int main(void) {
         cmocka_unit_test(every_key_has_a_meaning_and_a_parent),
         cmocka_unit_test(what_is_written_arrives),
         cmocka_unit_test(rules_arrive),
+        cmocka_unit_test(safety_of_a_downstream_arrives),
         cmocka_unit_test(curves_are_worked_out),
         cmocka_unit_test(the_closest_curve_replaces_and_executions_alone_keep_it),
         cmocka_unit_test(places_are_exact),

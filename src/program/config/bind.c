@@ -153,6 +153,19 @@ static void bind_texts(struct hfi_binding *binding, const struct hfi_node *node,
     texts->items = items;
 }
 
+/* One secret, or a list of them. */
+static void bind_secrets(struct hfi_binding *binding, const struct hfi_node *node, struct hfi_texts *texts) {
+    static const struct hfi_key value = {.type = HFI_KEY_SECRET};
+    const struct hfi_node *item = node->kind == HFI_NODE_LIST ? node->children : node;
+    const char **items = hfi_arena_array(binding->arena, count_of(node) + 1, sizeof *items);
+    for (; item; item = node->kind == HFI_NODE_LIST ? item->next : NULL)
+        if (has_kind(binding, item, HFI_NODE_SCALAR))
+            bind_secret(binding, &value, item, &items[texts->count++]);
+    if (node->kind == HFI_NODE_LIST && texts->count == 0)
+        hfi_bind_error(binding, "config.secret", node, "write a secret, or leave it out", "the list is empty");
+    texts->items = items;
+}
+
 void hfi_bind_waits(struct hfi_binding *binding, const struct hfi_key *key, const struct hfi_node *node,
                     struct hfi_waits *waits) {
     struct hfi_key wait = {.type = HFI_KEY_DURATION, .min = key->min, .max = key->max};
@@ -257,6 +270,9 @@ static void bind_value(struct hfi_binding *binding, const struct hfi_key *key, c
         return;
     case HFI_KEY_TEXTS:
         bind_texts(binding, node, to);
+        return;
+    case HFI_KEY_SECRETS:
+        bind_secrets(binding, node, to);
         return;
     case HFI_KEY_WAITS:
         hfi_bind_waits(binding, key, node, to);

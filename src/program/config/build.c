@@ -59,6 +59,11 @@ static void build_downstreams(struct hfi_config *config) {
         to[i].header_count = from[i].headers.count;
         to[i].ca_file = from[i].ca_file;
         to[i].response_limit = from[i].response_limit;
+        to[i].header_limit = from[i].header_limit;
+        to[i].accept_compressed = from[i].accept_compressed;
+        to[i].deny_private_networks = from[i].private_networks == 1;
+        to[i].signing_secrets = from[i].signing_secrets.items;
+        to[i].signing_secret_count = from[i].signing_secrets.count;
         to[i].send_remaining_time = from[i].send_remaining_time;
         to[i].probe_path = from[i].probe_path;
         to[i].policy = &from[i].policy;

@@ -106,6 +106,11 @@ const struct hfi_key hfi_keys[] = {
     {"downstreams.*.ca_file", HFI_KEY_TEXT, HFI_KEY_COMPUTED, D(ca_file), 0, 0, 0, "the system's", NULL, "certificates to trust, PEM"},
     {"downstreams.*.response_limit", HFI_KEY_SIZE, 0, D(response_limit), 0, 1, 1073741824, "1MiB", NULL, "largest answer, after decoding"},
     {"downstreams.*.rules", HFI_KEY_LIST, 0, D(rules), sizeof(struct hfi_rule_setting), 0, 0, NULL, "rule", "own rules on answers and failures, before the built-in tables; the first that matches decides"},
+    {"downstreams.*.header_limit", HFI_KEY_SIZE, 0, D(header_limit), 0, 1, 262144, "64KiB", NULL, "largest headers of an answer, all lines together"},
+    {"downstreams.*.accept_compressed", HFI_KEY_SWITCH, 0, D(accept_compressed), 0, 0, 0, "false", NULL, "ask for gzip or deflate and decode it; response_limit counts what comes out"},
+    {"downstreams.*.private_networks", HFI_KEY_CHOICE, 0, D(private_networks), 0, 0, 0, "allow", "allow|deny", "deny: connect to public addresses only, whatever a name resolves to; for urls that strangers chose"},
+    {"downstreams.*.signing", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "sign every request as Standard Webhooks do: webhook-id, webhook-timestamp, webhook-signature"},
+    {"downstreams.*.signing.secret", HFI_KEY_SECRETS, HFI_KEY_REQUIRED, D(signing_secrets), 0, 0, 0, NULL, NULL, "whsec_ and base64, or plain text of 16 to 512 bytes; a list signs with each while one is exchanged; may be ${ENV} or file:PATH and is never shown"},
     {"downstreams.*.send_remaining_time", HFI_KEY_SWITCH, 0, D(send_remaining_time), 0, 0, 0, "false", NULL, "send Holdfast-Timeout-Ms: what is left of the total"},
     {"rule.name", HFI_KEY_TEXT, HFI_KEY_REQUIRED, R(name), 0, 0, 0, NULL, NULL, "letters, digits, - and _; outcomes that it decides show it as rule.NAME"},
     {"rule.status", HFI_KEY_STATUSES, 0, R(status), 0, 0, 0, NULL, NULL, "matches answers with this status; all that a rule names has to match"},
@@ -182,7 +187,8 @@ static const char *type_name(enum hfi_key_type type) {
     static const char *const names[] = {"map", "map of names", "text", "secret text", "URL", "duration", "size", "whole number",
                                         "whole number", "number", "rate", "true or false", "", "list of texts",
                                         "list of durations", "map of texts", "list of durations or map",
-                                        "list of maps with the keys of ", "HTTP status or range such as 500-599"};
+                                        "list of maps with the keys of ", "HTTP status or range such as 500-599",
+                                        "secret text or list of them"};
     return names[type];
 }
 

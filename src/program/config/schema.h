@@ -34,7 +34,8 @@ enum hfi_key_type {
     HFI_KEY_HEADERS,  /* struct hfi_headers: name → secret */
     HFI_KEY_CURVE,    /* struct hfi_curve_setting: a list of waits, or the keys below `curve` */
     HFI_KEY_LIST,     /* struct hfi_items: a list of maps, each with the keys below the section that `choices` names */
-    HFI_KEY_STATUSES  /* struct hfi_statuses: one HTTP status, or a range of them as 500-599 */
+    HFI_KEY_STATUSES, /* struct hfi_statuses: one HTTP status, or a range of them as 500-599 */
+    HFI_KEY_SECRETS   /* struct hfi_texts; one text or a list of them, each as SECRET */
 };
 
 enum {

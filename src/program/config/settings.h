@@ -68,9 +68,10 @@ struct hfi_downstream_setting {
     struct hfi_headers headers;
     struct hfi_waits retry_table;
     struct hfi_items rules;
-    int64_t response_limit;
-    int backoff, jitter, breaker_429, gate_scope, on_open;
-    bool send_remaining_time;
+    struct hfi_texts signing_secrets;
+    int64_t response_limit, header_limit;
+    int backoff, jitter, breaker_429, gate_scope, on_open, private_networks;
+    bool send_remaining_time, accept_compressed;
 };
 struct hfi_queue_setting {
     struct hfi_item item;

@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "resilience/address.h"
 #include "resilience/http/engine.h"
 
 #define BODY_KEPT 65536   /* bytes of buffer that stay with a pooled handle */
@@ -36,11 +37,13 @@ void hfi_answer_reset(struct hfi_attempt *attempt) {
     attempt->wire = -1;
     attempt->socket = -1;
     attempt->sends = 0;
+    attempt->opened = 0;
     attempt->reason = HFI_REASON_NONE;
     attempt->code = CURLE_OK;
     attempt->failed_errno = 0;
     attempt->status = 0;
     attempt->final = false;
+    attempt->head_bytes = 0;
     attempt->header_count = 0;
     attempt->head.length = 0;
     attempt->head.failed = false;
@@ -117,6 +120,11 @@ size_t hfi_answer_header(char *data, size_t one, size_t length, void *user) {
     size_t taken = one * length, end = taken;
     while (end > 0 && isspace((unsigned char)data[end - 1]))
         end--;
+    attempt->head_bytes += taken;
+    if (attempt->spec.header_limit > 0 && attempt->head_bytes > (uint64_t)attempt->spec.header_limit) {
+        attempt->reason = HFI_REASON_HEADERS_TOO_LARGE;
+        return 0;
+    }
     if (attempt->final)
         return taken; /* a trailer: nothing of it decides anything */
     if (end >= 9 && memcmp(data, "HTTP/", 5) == 0) {
@@ -157,12 +165,15 @@ size_t hfi_answer_body(char *data, size_t one, size_t length, void *user) {
  */
 int hfi_answer_send(void *user, char *remote, char *local, int remote_port, int local_port) {
     struct hfi_attempt *attempt = user;
-    (void)remote;
     (void)local;
     (void)remote_port;
     (void)local_port;
     if (attempt->sends > 0 && !attempt->spec.repeatable) {
         attempt->reason = HFI_REASON_RESEND_STOPPED;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    if (attempt->spec.deny_private && hfi_address_private_text(remote)) { /* a connection of who may go there */
+        attempt->reason = HFI_REASON_PRIVATE_NETWORK;
         return CURL_PREREQFUNC_ABORT;
     }
     attempt->sends++;

@@ -4,12 +4,15 @@
  * handle; everything that belongs to one attempt is set every time, so nothing of the last one is left. Must never
  * let the environment, a redirect or a default decide where bytes go. On the scheduler's thread.
  */
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/alloc.h"
 #include "resilience/http/engine.h"
+#include "resilience/http/sign.h"
 
 #define NAMES_KEPT_S 60L
 #define IDLE_CONNECTION_S 20L  /* well under what servers allow: they rarely close under a request */
@@ -96,11 +99,34 @@ static char *write_line(struct curl_slist *node, char *text, const char *name, c
     return text + 1;
 }
 
+#define SIGNATURE_LINES 3
+#define TIMESTAMP_ROOM 24
+
+static size_t signature_room(const struct hfi_attempt_spec *spec) {
+    size_t names = sizeof "webhook-id: " + sizeof "webhook-timestamp: " + sizeof "webhook-signature: ";
+    return spec->signing ? names + strlen(spec->message_id) + TIMESTAMP_ROOM + HFI_SIGN_ROOM(spec->signing->count) : 0;
+}
+
+/* The three headers of Standard Webhooks. The time is this attempt's: receivers refuse old ones. */
+static int write_signature(const struct hfi_attempt *attempt, struct curl_slist **node, char *text) {
+    const struct hfi_attempt_spec *spec = &attempt->spec;
+    struct hfi_scheduler *scheduler = attempt->engine->scheduler;
+    int64_t now_s = scheduler->ops->wall(scheduler).us / 1000000;
+    char timestamp[TIMESTAMP_ROOM];
+    snprintf(timestamp, sizeof timestamp, "%" PRId64, now_s);
+    text = write_line((*node)++, text, "webhook-id", ": ", spec->message_id);
+    text = write_line((*node)++, text, "webhook-timestamp", ": ", timestamp);
+    char *signature = text + strlen("webhook-signature: ");
+    write_line((*node)++, text, "webhook-signature", ": ", "");
+    return hfi_sign(spec->signing, spec->message_id, now_s, spec->body, spec->body_length, signature);
+}
+
 /* The request headers in one block that is kept with the handle: no allocation per header. */
 static int write_lines(struct hfi_attempt *attempt) {
     const struct hfi_attempt_spec *spec = &attempt->spec;
-    size_t count = spec->header_count + 3;
-    size_t room = count * sizeof(struct curl_slist) + sizeof USER_AGENT + sizeof "Expect:" + sizeof "Content-Type:";
+    size_t count = spec->header_count + 3 + SIGNATURE_LINES;
+    size_t room = count * sizeof(struct curl_slist) + sizeof USER_AGENT + sizeof "Expect:" + sizeof "Content-Type:" +
+                  signature_room(spec);
     for (size_t i = 0; i < spec->header_count; i++)
         room += strlen(spec->headers[i].name) + strlen(spec->headers[i].value) + 3;
     if (room > attempt->lines_room) {
@@ -121,7 +147,9 @@ static int write_lines(struct hfi_attempt *attempt) {
     if (carries(spec)) /* libcurl compares every header with each of these: only where they matter */
         text = write_line(node++, text, "Expect", ":", ""); /* no 100-continue: it stalls, and 417 sends twice */
     if (carries(spec) && !has_header(spec, "Content-Type"))
-        write_line(node++, text, "Content-Type", ":", ""); /* none, rather than libcurl's guess */
+        text = write_line(node++, text, "Content-Type", ":", ""); /* none, rather than libcurl's guess */
+    if (spec->signing && write_signature(attempt, &node, text))
+        return HF_ENOMEM;
     attempt->line_count = (size_t)(node - attempt->lines);
     if (attempt->line_count > 0)
         node[-1].next = NULL;
@@ -211,6 +239,10 @@ int hfi_easy_load(struct hfi_attempt *attempt) {
     CURLcode rc = set_url(attempt);
     if (rc == CURLE_OK)
         rc = set_request(attempt);
+    if (rc == CURLE_OK && spec->compressed != attempt->compressed) {
+        rc = curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, spec->compressed ? "gzip, deflate" : NULL);
+        attempt->compressed = rc == CURLE_OK ? spec->compressed : attempt->compressed;
+    }
     if (bundle && strncasecmp(spec->url, "https:", 6) == 0)
         rc |= curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
     return rc == CURLE_OK ? 0 : rc == CURLE_OUT_OF_MEMORY ? HF_ENOMEM : HF_EINVAL;

@@ -22,12 +22,14 @@
 #define HFI_REASON_MAP(X)                                                                                              \
     X(NONE, NULL, NULL)                                                                                                \
     X(BODY_TOO_LARGE, "http.body_too_large", "the response body is longer than the limit")                             \
+    X(HEADERS_TOO_LARGE, "http.headers_too_large", "the response headers are longer than the limit")                   \
     X(TRUNCATED_HEADERS, "http.truncated_headers", "the connection closed inside the response headers")                \
     X(RESEND_STOPPED, "http.resend_stopped",                                                                           \
       "a reused connection closed before the answer; the request was not sent a second time")                          \
     X(DESCRIPTORS, "local.descriptors", "no socket could be made here")                                                \
     X(PORTS, "local.ports", "no local address or port is free")                                                        \
     X(LOOKUPS, "local.lookups", "too many name lookups are unanswered")                                                \
+    X(PRIVATE_NETWORK, "local.private_network", "the address is in a private network, which is denied here")           \
     X(MEMORY, "local.memory", "out of memory")                                                                         \
     X(ENGINE, "local.engine", "the HTTP engine failed and was rebuilt")
 #define HFI_REASON_MEMBER(name, type, message) HFI_REASON_##name,
@@ -85,6 +87,7 @@ struct hfi_attempt {
     struct hf_mono started, added;
     struct curl_slist *lines; /* request headers: nodes and texts in one block */
     size_t lines_room, line_count;
+    bool compressed; /* what the easy handle is set to */
 
     struct hfi_host *host;
     bool leads;     /* looks its host up for all who wait */
@@ -93,11 +96,13 @@ struct hfi_attempt {
     int wire;       /* the resolver's wake-up descriptor meanwhile, -1 none */
     int socket;     /* the last descriptor opened for it, -1 none */
     unsigned sends; /* how often the request was put on the wire */
+    unsigned opened; /* sends + 1 when the last descriptor was opened, 0 none: was there one for this request? */
     enum hfi_reason reason;
     CURLcode code; /* FAILING: what it ends with */
     int failed_errno;
 
     int status;
+    size_t head_bytes; /* of all header lines, whatever they were */
     bool final; /* the whole header of a final answer was seen */
     struct hfi_bytes head, body;
     struct hfi_header_at *at;

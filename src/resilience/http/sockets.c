@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "resilience/address.h"
 #include "resilience/http/engine.h"
 
 static struct hfi_socket *find(const struct hfi_engine *engine, int fd) {
@@ -158,6 +159,11 @@ curl_socket_t hfi_sockets_open(void *user, curlsocktype purpose, struct curl_soc
     struct hfi_attempt *attempt = user;
     (void)purpose;
     hfi_hosts_resolved(attempt);
+    if (attempt->spec.deny_private && hfi_address_private(&address->addr)) {
+        if (attempt->opened != attempt->sends + 1) /* else another address was tried: its failure is the reason */
+            attempt->reason = HFI_REASON_PRIVATE_NETWORK;
+        return CURL_SOCKET_BAD;
+    }
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     if (fd < 0) {
         attempt->failed_errno = errno;
@@ -171,6 +177,7 @@ curl_socket_t hfi_sockets_open(void *user, curlsocktype purpose, struct curl_soc
         return CURL_SOCKET_BAD;
     }
     attempt->socket = fd;
+    attempt->opened = attempt->sends + 1;
     attempt->reason = HFI_REASON_NONE; /* the first address may have failed to get one */
     return fd;
 }
