@@ -123,6 +123,8 @@ static const struct wire_case heads[] = {
     {"421", ANSWER_KEEP("HTTP/1.1 421 Elsewhere\r\nContent-Length: 0\r\n\r\n"), BUSY_FRESH("http.421"),
      AT(RECEIVE, YES)},
     {"408", ANSWER_KEEP("HTTP/1.1 408 Late\r\nContent-Length: 0\r\n\r\n"), BUSY("http.408"), AT(RECEIVE, MAYBE)},
+    {"417 though nothing was expected", ANSWER_KEEP("HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n"),
+     REFUSED("http.417"), AT(RECEIVE, YES)},
     {"503", ANSWER_KEEP("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"), DOWN("http.503"), AT(RECEIVE, YES)},
     {"a redirect, unfollowed", ANSWER_KEEP("HTTP/1.1 302 Go\r\nLocation: /there\r\nContent-Length: 0\r\n\r\n"),
      REFUSED("http.302"), AT(RECEIVE, YES)},
@@ -174,6 +176,9 @@ static char many_1xx[LONG_TEXT], many_headers[LONG_TEXT], long_header[LONG_TEXT]
 static const struct wire_case sizes[] = {
     {"a body over the limit", ANSWER(OK_HEAD "Content-Length: 1001\r\n\r\n" THOUSAND "1"),
      REFUSED("http.body_too_large"), AT(RECEIVE, YES)},
+    {"a compressed body over the limit", /* nothing is unpacked unasked: its bytes are counted as they come */
+     ANSWER(OK_HEAD "Content-Encoding: gzip\r\nContent-Length: 1001\r\n\r\n" THOUSAND "1"),
+     REFUSED("http.body_too_large"), AT(RECEIVE, YES)},
     {"chunks over the limit", ANSWER(CHUNKED "3e8\r\n" THOUSAND "\r\n1\r\n1\r\n0\r\n\r\n"),
      REFUSED("http.body_too_large"), AT(RECEIVE, YES)},
     {"a body at the limit", ANSWER_KEEP(OK_HEAD "Content-Length: 1000\r\n\r\n" THOUSAND), FINE, AT(RECEIVE, YES)},
@@ -223,7 +228,7 @@ static void test_pooled(void **state) {
     assert_int_equal(RUN(pooled), 0);
 }
 
-static void test_sizes(void **state) {
+static void test_sizes(void **state) { /* L8: what we do not take is our refusal, no failure of the peer */
     (void)state;
     assert_int_equal(RUN(sizes), 0);
 }

@@ -5,6 +5,8 @@
  */
 #include "support/support.h"
 
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -136,7 +138,52 @@ static void test_far_limits(void **state) {
     assert_int_equal(wire_run(slow, 1, true, 31500000000), 0);
 }
 
+static sem_t ended;
+static atomic_uint good;
+
+static void on_done(struct hf_response *response, void *user) {
+    (void)user;
+    if (hf_response_status(response) == 200 && hf_outcome_get_attempts(hf_response_outcome(response)) == 1)
+        atomic_fetch_add(&good, 1);
+    hf_response_free(response);
+    sem_post(&ended);
+}
+
+/* L3: calls queue here and never inside libcurl, so that the attempt's limit does not run out before the attempt. */
+static void test_queue(void **state) {
+    (void)state;
+    enum { CALLS = 3, ANSWER_MS = 800, ATTEMPT_MS = 1500 };
+    static const struct peer_step slow = {.answer = PEER_OK, .delay_ms = ANSWER_MS};
+    char url[64];
+    struct peer *peer = peer_new(&slow, 1);
+    struct hf_client *client = NULL;
+    struct hf_policy_options policy;
+    struct hf_downstream_options options = hf_downstream_at("peer", url);
+    struct hf_request request = hf_request_to("peer", "POST", "/");
+    assert_non_null(peer);
+    assert_int_equal(sem_init(&ended, 0, 0), 0);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d", peer_port(peer));
+    hf_policy_options_init(&policy);
+    policy.connect_timeout_ms = policy.attempt_timeout_ms = ATTEMPT_MS;
+    policy.bulkhead_max = 1;
+    policy.bulkhead_queue = CALLS;
+    options.policy = &policy;
+    assert_int_equal(hf_client_new(&options, 1, &client, NULL), 0);
+    for (int i = 0; i < CALLS; i++)
+        assert_int_equal(hf_call_start(client, &request, NULL, on_done, NULL), 0);
+    for (int i = 0; i < CALLS; i++)
+        while (sem_wait(&ended))
+            continue; /* a signal */
+    hf_client_close(client);
+    assert_int_equal(atomic_load(&good), CALLS);
+    sem_destroy(&ended);
+    assert_int_equal(peer_seen(peer), CALLS);
+    assert_int_equal(peer_connections(peer), 1);
+    peer_free(peer);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stalls), cmocka_unit_test(test_far_limits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stalls), cmocka_unit_test(test_far_limits),
+                                       cmocka_unit_test(test_queue)};
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }
