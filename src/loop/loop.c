@@ -49,13 +49,23 @@ static void on_timer(uv_timer_t *handle) {
     hfi_timer_heap_fire(&loop->heap, loop->turn);
 }
 
+/* What was posted on this thread: it is awake, so no bell was rung. What these tasks post comes in the next turn. */
+static void run_own_tasks(struct hfi_loop *loop) {
+    loop->own_tasks = false;
+    hfi_task_queue_run(&loop->tasks);
+    if (loop->own_tasks && !atomic_load(&loop->stopping))
+        uv_async_send(&loop->async);
+}
+
 /*
- * Before every sleep: sets the uv_timer for the head of the heap, if that changed. libuv counts in whole ms of a time
+ * Before every sleep: runs what this thread posted, then sets the uv_timer for the head of the heap, if that changed. libuv counts in whole ms of a time
  * that is rounded down and may be stale, but its due time is that time plus the wait: asking for the difference to the
  * head's ms, rounded up, makes it absolute, and never early.
  */
 static void on_prepare(uv_prepare_t *handle) {
     struct hfi_loop *loop = handle->data;
+    if (loop->own_tasks)
+        run_own_tasks(loop);
     const struct hfi_timer *head = hfi_timer_heap_head(&loop->heap);
     int64_t at = head ? head->at.us : HFI_FOREVER_US;
     if (at == loop->set_for)
@@ -77,8 +87,13 @@ static void on_async(uv_async_t *handle) {
         uv_stop(&loop->uv);
 }
 
+/* Under the queue's lock. */
 static void wake(void *user) {
-    uv_async_send(&((struct hfi_loop *)user)->async);
+    struct hfi_loop *loop = user;
+    if (atomic_load(&loop->thread) == &here)
+        loop->own_tasks = true;
+    else
+        uv_async_send(&loop->async);
 }
 
 static void post(struct hfi_scheduler *self, struct hfi_task *task) {

@@ -21,6 +21,7 @@ struct hfi_loop {
     struct hfi_watch *watches; /* not the closing ones */
     struct hf_mono turn;       /* when timers were fired last */
     int64_t set_for;           /* what the uv_timer is set for; HFI_FOREVER_US = stopped */
+    bool own_tasks;            /* the loop's thread itself posted; of that thread only */
     atomic_bool stopping;
     _Atomic(void *) thread; /* of the run; NULL when none */
 };
