@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "holdfast/http.h"
 #include "holdfast/log.h"
 #include "http_bare.h"
+#include "meter.h"
 
 enum { ROUNDS_MAX = 31, ENGINES = 4 };
 
@@ -22,9 +22,7 @@ static struct {
     struct hf_client *client;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    double end_at;
-    long done; /* of the loop thread, until none is open */
-    bool failed;
+    bool failed; /* of the loop thread, until none is open */
     int open;
 } w = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -32,9 +30,8 @@ static void on_done(struct hf_response *response, void *user) {
     struct hf_request request = hf_request_to("peer", "GET", "");
     (void)user;
     w.failed = w.failed || hf_response_status(response) != 200;
-    w.done++;
     hf_response_free(response);
-    if (!w.failed && bench_now() < w.end_at && hf_call_start(w.client, &request, NULL, on_done, NULL) == 0)
+    if (!w.failed && meter_count() && hf_call_start(w.client, &request, NULL, on_done, NULL) == 0)
         return;
     pthread_mutex_lock(&w.lock);
     if (--w.open == 0)
@@ -42,7 +39,7 @@ static void on_done(struct hf_response *response, void *user) {
     pthread_mutex_unlock(&w.lock);
 }
 
-static long holdfast(const char *url, int concurrency, double seconds) {
+static bool holdfast(const char *url, int concurrency) {
     struct hf_policy_options policy;
     struct hf_downstream_options options = hf_downstream_at("peer", url);
     struct hf_request request = hf_request_to("peer", "GET", "");
@@ -50,9 +47,7 @@ static long holdfast(const char *url, int concurrency, double seconds) {
     policy.bulkhead_max = (uint32_t)concurrency;
     options.policy = &policy;
     if (hf_client_new(&options, 1, &w.client, NULL))
-        return -1;
-    w.end_at = bench_now() + seconds;
-    w.done = 0;
+        return false;
     w.failed = false;
     w.open = concurrency;
     for (int i = 0; i < concurrency; i++)
@@ -63,20 +58,13 @@ static long holdfast(const char *url, int concurrency, double seconds) {
         pthread_cond_wait(&w.changed, &w.lock);
     pthread_mutex_unlock(&w.lock);
     hf_client_close(w.client);
-    return w.failed ? -1 : w.done;
+    return !w.failed;
 }
 
 static const struct {
     const char *name;
-    long (*run)(const char *url, int concurrency, double seconds);
+    bool (*run)(const char *url, int concurrency);
 } engines[ENGINES] = {{"holdfast", holdfast}, {"poll", bare_poll}, {"epoll", bare_epoll}, {"uv", bare_uv}};
-
-static double cpu_seconds(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
 
 static int order(const void *a, const void *b) {
     double left = *(const double *)a, right = *(const double *)b;
@@ -88,32 +76,37 @@ static double median(double *values, int count) {
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* All engines in turn, `rounds` times. The ratio is the median of the rounds' own ratios to the fastest bare one. */
+/*
+ * All engines in turn, `rounds` times. The ratio is the median of the rounds' own ratios to the fastest bare one of the
+ * round, `cpu_more` that of the client CPU above the cheapest bare one.
+ */
 static int compare(const char *url, int concurrency, double seconds, int rounds) {
-    static double rates[ENGINES][ROUNDS_MAX], cpus[ENGINES][ROUNDS_MAX], ratios[ROUNDS_MAX];
+    static double rates[ENGINES][ROUNDS_MAX], cpus[ENGINES][ROUNDS_MAX];
+    static double ratios[ROUNDS_MAX], cpu_more[ROUNDS_MAX];
     for (int round = 0; round < rounds; round++) {
-        double fastest = 0;
+        double fastest = 0, cheapest = 1e9;
         for (int i = 0; i < ENGINES; i++) {
             int engine = (i + round) % ENGINES; /* none is always first */
-            double from = bench_now(), cpu = cpu_seconds();
-            long done = engines[engine].run(url, concurrency, seconds);
-            if (done <= 0) {
+            meter_begin(4L * concurrency, seconds);
+            if (!engines[engine].run(url, concurrency)) {
                 fprintf(stderr, "%s: a request failed\n", engines[engine].name);
                 return 1;
             }
-            rates[engine][round] = (double)done / (bench_now() - from);
-            cpus[engine][round] = (cpu_seconds() - cpu) * 1e6 / (double)done;
+            meter_end(&rates[engine][round], &cpus[engine][round]);
             if (engine != 0 && rates[engine][round] > fastest)
                 fastest = rates[engine][round];
+            if (engine != 0 && cpus[engine][round] < cheapest)
+                cheapest = cpus[engine][round];
         }
         ratios[round] = rates[0][round] / fastest;
+        cpu_more[round] = cpus[0][round] - cheapest;
     }
     for (int i = 0; i < ENGINES; i++)
         printf(
             "{\"bench\":\"http\",\"engine\":\"%s\",\"concurrency\":%d,\"rounds\":%d,\"per_s\":%.0f,\"cpu_us\":%.2f}\n",
             engines[i].name, concurrency, rounds, median(rates[i], rounds), median(cpus[i], rounds));
-    printf("{\"bench\":\"http\",\"concurrency\":%d,\"rounds\":%d,\"ratio\":%.3f}\n", concurrency, rounds,
-           median(ratios, rounds));
+    printf("{\"bench\":\"http\",\"concurrency\":%d,\"rounds\":%d,\"ratio\":%.3f,\"cpu_more_us\":%.2f}\n", concurrency,
+           rounds, median(ratios, rounds), median(cpu_more, rounds));
     fflush(stdout);
     return 0;
 }

@@ -13,18 +13,18 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "meter.h"
+
 enum { DESCRIPTORS = 4096, EVENTS = 256 };
 
 static CURLM *multi;
-static double end_at;
-static long done;
 static bool failed;
 static int in_flight;
 
-double bench_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 static size_t sink(char *data, size_t one, size_t length, void *user) {
@@ -39,11 +39,9 @@ static int close_kept(void *user, curl_socket_t fd);
 static char user_agent[] = "User-Agent: holdfast";
 static struct curl_slist lines = {.data = user_agent};
 
-static void begin(const char *url, int concurrency, double seconds) {
+static void begin(const char *url, int concurrency) {
     multi = curl_multi_init();
     curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)concurrency + 16);
-    end_at = bench_now() + seconds;
-    done = 0;
     failed = false;
     in_flight = concurrency;
     for (int i = 0; i < concurrency; i++) {
@@ -66,9 +64,8 @@ static int take_ended(void) {
     while ((message = curl_multi_info_read(multi, &left))) {
         CURL *easy = message->easy_handle;
         failed = failed || message->data.result != CURLE_OK;
-        done++;
         curl_multi_remove_handle(multi, easy);
-        if (bench_now() < end_at && !failed) {
+        if (!failed && meter_count()) {
             curl_multi_add_handle(multi, easy);
         } else {
             curl_easy_cleanup(easy);
@@ -78,14 +75,14 @@ static int take_ended(void) {
     return in_flight;
 }
 
-static long end(void) {
+static bool end(void) {
     curl_multi_cleanup(multi);
-    return failed ? -1 : done;
+    return !failed;
 }
 
-long bare_poll(const char *url, int concurrency, double seconds) {
+bool bare_poll(const char *url, int concurrency) {
     int running;
-    begin(url, concurrency, seconds);
+    begin(url, concurrency);
     do {
         curl_multi_perform(multi, &running);
         if (take_ended() > 0)
@@ -122,14 +119,14 @@ static int close_kept(void *user, curl_socket_t fd) {
 static int epoll_timer(CURLM *handle, long timeout_ms, void *user) {
     (void)handle;
     (void)user;
-    due = timeout_ms < 0 ? -1 : bench_now() + (double)timeout_ms / 1e3;
+    due = timeout_ms < 0 ? -1 : now() + (double)timeout_ms / 1e3;
     return 0;
 }
 
 static void epoll_round(void) {
     struct epoll_event events[EVENTS];
-    int running, wait_ms = due < 0 ? -1 : (int)((due - bench_now()) * 1e3) + 1;
-    if (due >= 0 && bench_now() >= due) {
+    int running, wait_ms = due < 0 ? -1 : (int)((due - now()) * 1e3) + 1;
+    if (due >= 0 && now() >= due) {
         due = -1;
         curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running);
         return;
@@ -143,18 +140,18 @@ static void epoll_round(void) {
     }
 }
 
-long bare_epoll(const char *url, int concurrency, double seconds) {
+bool bare_epoll(const char *url, int concurrency) {
     set = epoll_create1(EPOLL_CLOEXEC);
     due = -1;
-    begin(url, concurrency, seconds);
+    begin(url, concurrency);
     curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, epoll_socket);
     curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, epoll_timer);
-    due = bench_now();
+    due = now();
     while (take_ended() > 0)
         epoll_round();
-    long count = end();
+    bool good = end();
     close(set);
-    return count;
+    return good;
 }
 
 static uv_loop_t loop;
@@ -214,17 +211,17 @@ static int uv_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *a
                          on_poll);
 }
 
-long bare_uv(const char *url, int concurrency, double seconds) {
+bool bare_uv(const char *url, int concurrency) {
     uv_loop_init(&loop);
     uv_timer_init(&loop, &timer);
-    begin(url, concurrency, seconds);
+    begin(url, concurrency);
     curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, uv_socket);
     curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, uv_timer_set);
     uv_timer_start(&timer, on_timer, 0, 0);
     uv_run(&loop, UV_RUN_DEFAULT);
-    long count = end();
+    bool good = end();
     uv_close((uv_handle_t *)&timer, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
-    return count;
+    return good;
 }

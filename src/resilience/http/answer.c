@@ -15,7 +15,7 @@
 #include "resilience/address.h"
 #include "resilience/http/engine.h"
 
-#define BODY_KEPT 65536   /* bytes of buffer that stay with a pooled handle */
+#define BODY_KEPT 16384   /* bytes of buffer that stay with a pooled handle */
 #define LINE_LIMIT 102400 /* libcurl's own, for one header line */
 
 static const char *const reason_types[] = {

@@ -11,7 +11,7 @@
 #include "resilience/http/engine.h"
 #include "resilience/http/http.h"
 
-#define CONNECTIONS_KEPT 256L /* the default, 4 per running transfer, forgets warm hosts as soon as it is quiet */
+#define CONNECTIONS_KEPT 512L /* the default, 4 per running transfer, forgets warm hosts as soon as it is quiet */
 
 static struct hfi_attempts *list_of(struct hfi_attempt *attempt, enum hfi_place place) {
     switch (place) {

@@ -112,7 +112,7 @@ struct hfi_attempt {
 };
 
 #define HFI_HOST_BUCKETS 128
-#define HFI_ENGINE_POOL 128
+#define HFI_ENGINE_POOL 512 /* making a handle for each request costs as much as the request */
 struct hfi_engine {
     struct hfi_transport transport; /* first: the port */
     struct hfi_scheduler *scheduler;
