@@ -28,11 +28,27 @@ HF_API void hf_classify_errno(int number, struct hf_outcome *outcome);
 HF_API void hf_classify_sqlite(int extended_code, struct hf_outcome *outcome);
 /* `sqlstate` of five characters; NULL or "" with a lost connection is `sql.connection`. */
 HF_API void hf_classify_sqlstate(const char *sqlstate, struct hf_outcome *outcome);
-/* Every number of the chain is looked at: any transient match wins [S0.5]. */
+/*
+ * The same where the code says too little: 0A000 is permanent, but "cached plan must not change result type" only means
+ * that the statement has to be prepared again. `text` is the primary message, or, whatever the server's language, its
+ * PG_DIAG_SOURCE_FUNCTION ("RevalidateCachedQuery"); NULL is fine.
+ */
+HF_API void hf_classify_sqlstate_text(const char *sqlstate, const char *text, struct hf_outcome *outcome);
+/* Every number or code of the chain is looked at, outermost first: see hf_classify_join. None at all is transient. */
+HF_API void hf_classify_sqlstates(const char *const *sqlstates, size_t count, struct hf_outcome *outcome);
 HF_API void hf_classify_mssql(const int *numbers, size_t count, struct hf_outcome *outcome);
-HF_API void hf_classify_mysql(int number, struct hf_outcome *outcome);
+HF_API void hf_classify_mysql(const int *numbers, size_t count, struct hf_outcome *outcome);
+/* The reply that ended an SMTP transaction: 4yz transient, 5yz permanent, 421 counts against the server. */
+HF_API void hf_classify_smtp(int code, struct hf_outcome *outcome);
 HF_API void hf_classify_exit(int status, struct hf_outcome *outcome);
 HF_API void hf_classify_signal(int number, struct hf_outcome *outcome);
+
+/*
+ * One error of a chain more: `outcome` (from hf_outcome_new, or joined before) takes over the verdicts of `cause` when
+ * they say more. Any transient match wins, then any permanent one, then what no rule knows, then a success; of two
+ * equals the first stays [S0.5]. `sent` becomes the most that any match says. A failure never becomes a success.
+ */
+HF_API void hf_classify_join(struct hf_outcome *outcome, const struct hf_outcome *cause);
 
 /*
  * May a failed attempt be repeated within the call? `method` as on the wire; `has_key` says an idempotency key
@@ -50,6 +66,35 @@ HF_API int hf_curl_number(const char *name);
  * 5.6.7). Milliseconds ≥ 0, saturating; a past date gives 0; -1 when it is none of them. Since 0.1.
  */
 HF_API int64_t hf_retry_after_ms(const char *value, int64_t now_us);
+
+/*
+ * The built-in tables as data, for documentation and tools: `holdfast classify --table` prints them. Texts are the
+ * library's and live for ever. Both fill as much as `size`, which the caller sets, has room for. HF_ENOENT behind the
+ * last one, HF_EINVAL. Pure, any thread. Since 0.1.
+ */
+struct hf_rule_table {
+    uint32_t size;
+    bool ordered; /* the first row that matches decides; else every input has one row of its own */
+    const char *name; /* "http" */
+    const char *about;
+    const char *source; /* where it comes from */
+    size_t rows;
+};
+struct hf_rule_row {
+    uint32_t size;
+    enum hf_outcome_kind kind;
+    enum hf_class klass;
+    enum hf_retry retry;
+    enum hf_verdict verdict;
+    enum hf_stage stage; /* what the table believes; the facts of an attempt overrule it */
+    enum hf_sent sent;
+    const char *table;
+    const char *note; /* "" or why */
+    char rule[48];    /* the id that outcomes show; one row of a table has it */
+    char match[1024]; /* "500-599", "ECONNREFUSED" */
+};
+HF_API int hf_rule_table(size_t index, struct hf_rule_table *table);
+HF_API int hf_rule_row(const char *table, size_t index, struct hf_rule_row *row);
 
 /*
  * A rule of one's own, in front of the built-in tables [S4.5]: data only. It matches when all that it names matches,

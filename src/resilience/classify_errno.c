@@ -4,14 +4,12 @@
  * socket that could not be made prove that nothing was sent. What the first table does not list is transient [S0.3].
  * Pure, any thread.
  */
-#include "holdfast/classify.h"
+#include "resilience/table.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#include "resilience/effect.h"
 
 /* clang-format off */
 /* X(NAME, effect, stage, sent) */
@@ -73,13 +71,15 @@ static const struct row {
 #undef ROW
 };
 
+#define ROWS (sizeof table / sizeof *table)
+
 static const struct {
     const char *name;
     int number;
 } aliases[] = {{"EWOULDBLOCK", EWOULDBLOCK}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EDEADLOCK", EDEADLOCK}};
 
 static const struct row *find(int number) {
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    for (size_t i = 0; i < ROWS; i++)
         if (table[i].number == number)
             return &table[i];
     return NULL;
@@ -95,10 +95,27 @@ void hf_classify_errno(int number, struct hf_outcome *outcome) {
     }
     row = row != NULL ? row : &unknown;
     snprintf(type, sizeof type, "errno.%s", row->name);
-    hfi_effect_apply(outcome, row->effect, row->stage, row->sent, number, type,
-                     row->listed ? type : "errno.unclassified");
+    hfi_effect_apply(outcome, row->effect, row->stage, row->sent, number, type, type);
+    outcome->guess = !row->listed;
     hfi_outcome_message(outcome, "error number %d (%s)", number, row->name);
 }
+
+static void show(size_t index, struct hf_rule_row *row) {
+    char rule[HFI_ERROR_TYPE_MAX];
+    if (index == 0) {
+        hfi_row_fill(row, HFI_EFFECT_OK, HF_STAGE_WAIT, HF_SENT_YES, "errno.0", "no error", "0");
+    } else if (index == ROWS + 1) {
+        hfi_row_rest(row, "errno.unknown");
+    } else {
+        const struct row *from = &table[index - 1];
+        snprintf(rule, sizeof rule, "errno.%s", from->name);
+        hfi_row_fill(row, from->effect, from->stage, from->sent, rule, from->listed ? "" : "known by name only", "%s",
+                     from->name);
+    }
+}
+
+const struct hfi_table hfi_table_errno = {
+    "errno", "Error numbers of system calls on Linux, by name.", "errno(3)", false, ROWS + 2, show};
 
 int hf_errno_number(const char *name) {
     if (name == NULL)
@@ -106,7 +123,7 @@ int hf_errno_number(const char *name) {
     int number = hfi_digits(name);
     if (number >= 0)
         return number;
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    for (size_t i = 0; i < ROWS; i++)
         if (strcasecmp(name, table[i].name) == 0)
             return table[i].number;
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SQL Server's and MySQL's error numbers as sets. SQL Server reports a chain, and every error of it is looked at: any
+ * SQL Server's and MySQL's error numbers as sets. Both report chains, and every error of one is looked at: any
  * transient match wins, then any permanent one; what no set knows is transient [S0.3, S0.5]. A number that is in two
  * sets counts in the first. Pure, any thread.
  */
-#include "holdfast/classify.h"
+#include "resilience/table.h"
 
 #include <stdio.h>
-
-#include "resilience/effect.h"
 
 #define COUNT(array) (sizeof array / sizeof *array)
 
@@ -21,6 +19,7 @@ struct number_set {
     bool chain_only;
     const int *numbers;
     size_t count;
+    const char *note;
 };
 
 /* clang-format off */
@@ -62,15 +61,21 @@ static const int mssql_more[] = {
 };
 
 static const int mssql_permanent[] = {
-    102, 156, 207, 208, 229, 245, 515, 547, 2601, 2627, 2628, 2812, 8152, 18452, 18456,
+    102, 105, 109, 110, 137, 156, 170, 201, 206, 207, 208, 213, 229, 230, 241, 242, 245, 248, 257, 262, 297, 300, 402,
+    515, 547, 911, 916, 2601, 2627, 2628, 2714, 2812, 4104, 4121, 8114, 8115, 8134, 8144, 8145, 8152, 8178, 18452,
+    18456, 18470, 18487, 18488,
 };
 
 static const int mysql_lock[] = {
-    1180, 1205, 1206, 1213, 1412, 1614, 1637, 1689, 3058, 3101, 3572,
+    1020, 1205, 1206, 1213, 1223, 1412, 1613, 1614, 1637, 1689, 3058, 3101, 3572,
 };
 
 static const int mysql_connect[] = {
-    1040, 1041, 1042, 1043, 1129, 1203, 1226, 2002, 2003, 2005,
+    1040, 1042, 1043, 1129, 1203, 1226, 2001, 2002, 2003, 2004, 2005, 2012,
+};
+
+static const int mysql_resource[] = {
+    1021, 1037, 1038, 1041, 1114, 1135, 3170,
 };
 
 static const int mysql_cut[] = {
@@ -78,78 +83,133 @@ static const int mysql_cut[] = {
 };
 
 static const int mysql_failover[] = {
-    1290, 1792, 1836,
+    1047, 1290, 1792, 1836, 3100, 3168,
 };
 
 static const int mysql_unknown[] = {
-    1317, 1969, 2006, 2013, 2055, 3024,
+    1317, 1969, 2006, 2013, 2055, 3024, 3169,
+};
+
+static const int mysql_commit[] = {
+    1180, 1181,
 };
 
 static const int mysql_permanent[] = {
-    1044, 1045, 1049, 1054, 1062, 1064, 1146, 1216, 1217, 1264, 1292, 1366, 1406, 1451, 1452, 1698,
+    1044, 1045, 1046, 1048, 1049, 1050, 1052, 1054, 1062, 1064, 1065, 1066, 1109, 1110, 1136, 1142, 1143, 1146, 1153,
+    1169, 1216, 1217, 1227, 1242, 1264, 1265, 1292, 1305, 1318, 1364, 1365, 1366, 1370, 1406, 1451, 1452, 1586, 1690,
+    1698, 1761, 1762, 1820, 3819, 4025,
 };
 /* clang-format on */
 
 /* A deadlock or a full tempdb says nothing against the server; a network error or a moving database does. */
+#define SET(rule, effect, stage, sent, chain_only, numbers, note)                                                      \
+    { rule, HFI_EFFECT_##effect, HF_STAGE_##stage, HF_SENT_##sent, chain_only, numbers, COUNT(numbers), note }
 static const struct number_set mssql[] = {
-    {"mssql.network", HFI_EFFECT_DOWN, HF_STAGE_WAIT, HF_SENT_MAYBE, false, mssql_network, COUNT(mssql_network)},
-    {"mssql.network", HFI_EFFECT_DOWN, HF_STAGE_WAIT, HF_SENT_MAYBE, true, mssql_inner, COUNT(mssql_inner)},
-    {"mssql.lock", HFI_EFFECT_BUSY, HF_STAGE_WAIT, HF_SENT_YES, false, mssql_lock, COUNT(mssql_lock)},
-    {"mssql.resource", HFI_EFFECT_DOWN_LATER, HF_STAGE_WAIT, HF_SENT_YES, false, mssql_resource, COUNT(mssql_resource)},
-    {"mssql.moving", HFI_EFFECT_DOWN, HF_STAGE_WAIT, HF_SENT_YES, false, mssql_moving, COUNT(mssql_moving)},
-    {"mssql.core", HFI_EFFECT_DOWN, HF_STAGE_WAIT, HF_SENT_MAYBE, false, mssql_core, COUNT(mssql_core)},
-    {"mssql.more", HFI_EFFECT_DOWN, HF_STAGE_WAIT, HF_SENT_MAYBE, false, mssql_more, COUNT(mssql_more)},
-    {"mssql.permanent", HFI_EFFECT_REFUSED, HF_STAGE_WAIT, HF_SENT_YES, false, mssql_permanent, COUNT(mssql_permanent)},
+    SET("mssql.network", DOWN, WAIT, MAYBE, false, mssql_network, "the connection"),
+    SET("mssql.network.inner", DOWN, WAIT, MAYBE, true, mssql_inner,
+        "the connection; only behind another error of the chain"),
+    SET("mssql.lock", BUSY, WAIT, YES, false, mssql_lock, "deadlocks, locks, write conflicts"),
+    SET("mssql.resource", DOWN_LATER, WAIT, YES, false, mssql_resource, "memory, workers, limits of the service"),
+    SET("mssql.moving", DOWN, WAIT, YES, false, mssql_moving, "a database that starts, moves or fails over"),
+    SET("mssql.core", DOWN, WAIT, MAYBE, false, mssql_core, "what Azure SQL calls transient"),
+    SET("mssql.more", DOWN, WAIT, MAYBE, false, mssql_more, "what Microsoft's clients retry besides"),
+    SET("mssql.permanent", REFUSED, WAIT, YES, false, mssql_permanent, "statement, data, constraint or login"),
 };
 
 static const struct number_set mysql[] = {
-    {"mysql.lock", HFI_EFFECT_BUSY, HF_STAGE_WAIT, HF_SENT_YES, false, mysql_lock, COUNT(mysql_lock)},
-    {"mysql.connect", HFI_EFFECT_DOWN, HF_STAGE_CONNECT, HF_SENT_NO, false, mysql_connect, COUNT(mysql_connect)},
-    {"mysql.cut", HFI_EFFECT_DOWN, HF_STAGE_WAIT, HF_SENT_MAYBE, false, mysql_cut, COUNT(mysql_cut)},
-    {"mysql.failover", HFI_EFFECT_DOWN, HF_STAGE_WAIT, HF_SENT_YES, false, mysql_failover, COUNT(mysql_failover)},
-    {"mysql.unknown_outcome", HFI_EFFECT_DOWN, HF_STAGE_WAIT, HF_SENT_MAYBE, false, mysql_unknown,
-     COUNT(mysql_unknown)},
-    {"mysql.permanent", HFI_EFFECT_REFUSED, HF_STAGE_WAIT, HF_SENT_YES, false, mysql_permanent, COUNT(mysql_permanent)},
+    SET("mysql.lock", BUSY, WAIT, YES, false, mysql_lock, "deadlocks, lock waits, certification"),
+    SET("mysql.connect", DOWN, CONNECT, NO, false, mysql_connect, "never connected"),
+    SET("mysql.resource", DOWN_LATER, WAIT, YES, false, mysql_resource, "disk, memory, threads"),
+    SET("mysql.cut", DOWN, WAIT, MAYBE, false, mysql_cut, "the connection was cut"),
+    SET("mysql.failover", DOWN, WAIT, YES, false, mysql_failover, "read-only, or not part of the cluster now"),
+    SET("mysql.unknown_outcome", DOWN, WAIT, MAYBE, false, mysql_unknown, "nobody knows how it ended"),
+    SET("mysql.commit", BUSY, WAIT, MAYBE, false, mysql_commit,
+        "an error during COMMIT or ROLLBACK: often a cluster's deadlock"),
+    SET("mysql.permanent", REFUSED, WAIT, YES, false, mysql_permanent, "statement, data, constraint or login"),
 };
+#undef SET
 
-static const struct number_set *find(const struct number_set *sets, size_t count, int number, bool inner) {
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < sets[i].count && (inner || !sets[i].chain_only); k++)
-            if (sets[i].numbers[k] == number)
-                return &sets[i];
+/* One server's sets. */
+struct server {
+    const char *name, *unclassified;
+    const struct number_set *sets;
+    size_t count;
+};
+static const struct server servers[] = {{"mssql", "mssql.unclassified", mssql, COUNT(mssql)},
+                                        {"mysql", "mysql.unclassified", mysql, COUNT(mysql)}};
+
+static const struct number_set *find(const struct server *server, int number, bool inner) {
+    for (size_t i = 0; i < server->count; i++) {
+        const struct number_set *set = &server->sets[i];
+        for (size_t k = 0; k < set->count && (inner || !set->chain_only); k++)
+            if (set->numbers[k] == number)
+                return set;
+    }
     return NULL;
 }
 
-static void apply(struct hf_outcome *outcome, const char *server, const struct number_set *set, int number) {
-    char type[32], unclassified[32];
-    snprintf(type, sizeof type, "%s.%d", server, number);
-    snprintf(unclassified, sizeof unclassified, "%s.unclassified", server);
+static void classify(const struct server *server, int number, bool inner, struct hf_outcome *outcome) {
+    char type[32];
+    const struct number_set *set = find(server, number, inner);
+    snprintf(type, sizeof type, "%s.%d", server->name, number);
     if (set != NULL)
         hfi_effect_apply(outcome, set->effect, set->stage, set->sent, number, type, set->rule);
     else
-        hfi_effect_apply(outcome, HFI_EFFECT_DOWN, HF_STAGE_WAIT, HF_SENT_MAYBE, number, type, unclassified);
-    hfi_outcome_message(outcome, "%s error %d", server, number);
+        hfi_effect_guess(outcome, number, type, server->unclassified);
+    hfi_outcome_message(outcome, "%s error %d", server->name, number);
+}
+
+static void walk(const struct server *server, const int *numbers, size_t count, struct hf_outcome *outcome) {
+    struct hf_outcome one;
+    hfi_outcome_init(outcome);
+    for (size_t i = 0; i < count; i++) {
+        classify(server, numbers[i], i > 0, &one);
+        hf_classify_join(outcome, &one);
+    }
+    if (count == 0)
+        classify(server, 0, false, outcome);
 }
 
 void hf_classify_mssql(const int *numbers, size_t count, struct hf_outcome *outcome) {
-    const struct number_set *permanent = NULL;
-    int permanent_number = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct number_set *set = find(mssql, COUNT(mssql), numbers[i], i > 0);
-        if (set == NULL)
-            continue;
-        if (set->effect != HFI_EFFECT_REFUSED) {
-            apply(outcome, "mssql", set, numbers[i]);
-            return;
-        }
-        if (permanent == NULL) {
-            permanent = set;
-            permanent_number = numbers[i];
-        }
-    }
-    apply(outcome, "mssql", permanent, permanent != NULL ? permanent_number : count > 0 ? numbers[0] : 0);
+    walk(&servers[0], numbers, count, outcome);
 }
 
-void hf_classify_mysql(int number, struct hf_outcome *outcome) {
-    apply(outcome, "mysql", find(mysql, COUNT(mysql), number, false), number);
+void hf_classify_mysql(const int *numbers, size_t count, struct hf_outcome *outcome) {
+    walk(&servers[1], numbers, count, outcome);
 }
+
+static void show(const struct server *server, size_t index, struct hf_rule_row *row) {
+    if (index == server->count) {
+        hfi_row_rest(row, server->unclassified);
+        return;
+    }
+    const struct number_set *set = &server->sets[index];
+    char numbers[sizeof row->match] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < set->count && at < sizeof numbers; i++)
+        at += (size_t)snprintf(numbers + at, sizeof numbers - at, "%s%d", i > 0 ? ", " : "", set->numbers[i]);
+    hfi_row_fill(row, set->effect, set->stage, set->sent, set->rule, set->note, "%s", numbers);
+}
+
+static void show_mssql(size_t index, struct hf_rule_row *row) {
+    show(&servers[0], index, row);
+}
+
+static void show_mysql(size_t index, struct hf_rule_row *row) {
+    show(&servers[1], index, row);
+}
+
+const struct hfi_table hfi_table_mssql = {
+    "mssql",
+    "Error numbers of SQL Server and Azure SQL; all of a chain are looked at, and any transient one wins.",
+    "SQL Server error reference; the retry lists of Microsoft.Data.SqlClient and EF Core",
+    true,
+    COUNT(mssql) + 1,
+    show_mssql};
+const struct hfi_table hfi_table_mysql = {
+    "mysql",
+    "Error numbers of MySQL and MariaDB, server and client; all of a chain are looked at, and any transient one wins.",
+    "MySQL 8.0 error reference, MariaDB error codes",
+    true,
+    COUNT(mysql) + 1,
+    show_mysql};

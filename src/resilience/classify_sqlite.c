@@ -4,11 +4,9 @@
  * code is named below its primary (`sqlite.BUSY.SNAPSHOT`), so that a rule for the primary covers it; one that is not
  * listed counts as its primary. After an I/O error nobody knows whether the commit happened. Pure, any thread.
  */
-#include "holdfast/classify.h"
+#include "resilience/table.h"
 
 #include <stdio.h>
-
-#include "resilience/effect.h"
 
 /* clang-format off */
 /* X(code, "PRIMARY" or "PRIMARY.DETAIL", effect, sent) */
@@ -55,7 +53,10 @@
     X(2579, "CONSTRAINT.ROWID", REFUSED, YES) X(2835, "CONSTRAINT.PINNED", REFUSED, YES) \
     X(3091, "CONSTRAINT.DATATYPE", REFUSED, YES) X(279, "AUTH.USER", REFUSED, YES) \
     X(256, "OK.LOAD_PERMANENTLY", OK, YES) X(512, "OK.SYMLINK", OK, YES) X(261, "BUSY.RECOVERY", BUSY, YES) \
-    X(517, "BUSY.SNAPSHOT", BUSY, YES) X(773, "BUSY.TIMEOUT", BUSY, YES)
+    X(517, "BUSY.SNAPSHOT", BUSY, YES) X(773, "BUSY.TIMEOUT", BUSY, YES) X(8714, "IOERR.IN_PAGE", DOWN_LATER, MAYBE) \
+    X(16, "EMPTY", DOWN, MAYBE) X(24, "FORMAT", DOWN, MAYBE) X(27, "NOTICE", DOWN, MAYBE) \
+    X(283, "NOTICE.RECOVER_WAL", DOWN, MAYBE) X(539, "NOTICE.RECOVER_ROLLBACK", DOWN, MAYBE) \
+    X(795, "NOTICE.RBU", DOWN, MAYBE) X(28, "WARNING", DOWN, MAYBE) X(284, "WARNING.AUTOINDEX", DOWN, MAYBE)
 /* clang-format on */
 
 static const struct row {
@@ -69,6 +70,8 @@ static const struct row {
 #undef ROW
 };
 
+#define ROWS (sizeof table / sizeof *table)
+
 /* A switch, so that a code that stands twice in the map does not compile. */
 static const struct row *find(int code) {
     enum {
@@ -77,7 +80,9 @@ static const struct row *find(int code) {
 #undef PLACE
     };
     switch (code) {
-#define CASE(code, name, effect, sent) case code: return &table[PLACE_##code];
+#define CASE(code, name, effect, sent)                                                                                 \
+    case code:                                                                                                         \
+        return &table[PLACE_##code];
         SQLITE_MAP(CASE)
 #undef CASE
     default:
@@ -91,8 +96,7 @@ void hf_classify_sqlite(int extended_code, struct hf_outcome *outcome) {
     if (row == NULL)
         row = find(extended_code & 0xff);
     if (row == NULL || extended_code < 0) {
-        hfi_effect_apply(outcome, HFI_EFFECT_DOWN, HF_STAGE_WAIT, HF_SENT_MAYBE, extended_code, "sqlite.unknown",
-                         "sqlite.unknown");
+        hfi_effect_guess(outcome, extended_code, "sqlite.unknown", "sqlite.unknown");
         hfi_outcome_message(outcome, "SQLite result %d, which is not known", extended_code);
         return;
     }
@@ -102,3 +106,22 @@ void hf_classify_sqlite(int extended_code, struct hf_outcome *outcome) {
     if (outcome->kind != HF_OUTCOME_SUCCESS)
         hfi_outcome_message(outcome, "SQLite result %d (%s)", extended_code, row->name);
 }
+
+static void show(size_t index, struct hf_rule_row *row) {
+    char rule[32];
+    if (index == ROWS) {
+        hfi_row_rest(row, "sqlite.unknown");
+        return;
+    }
+    const struct row *from = &table[index];
+    snprintf(rule, sizeof rule, "sqlite.%d", from->code);
+    hfi_row_fill(row, from->effect, HF_STAGE_WAIT, from->sent, rule, "", "%d %s", from->code, from->name);
+}
+
+const struct hfi_table hfi_table_sqlite = {
+    "sqlite",
+    "Result codes of SQLite, primary and extended; an extended code that is not listed counts as its primary.",
+    "sqlite.org/rescode.html",
+    false,
+    ROWS + 1,
+    show};

@@ -29,6 +29,11 @@ void hfi_effect_apply(struct hf_outcome *outcome, enum hfi_effect effect, enum h
     outcome->native = native;
 }
 
+void hfi_effect_guess(struct hf_outcome *outcome, int native, const char *error_type, const char *rule) {
+    hfi_effect_apply(outcome, HFI_EFFECT_DOWN, HF_STAGE_WAIT, HF_SENT_MAYBE, native, error_type, rule);
+    outcome->guess = true;
+}
+
 int hfi_digits(const char *text) {
     long long value = 0;
     if (text[0] == '\0')

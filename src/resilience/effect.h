@@ -29,6 +29,9 @@ enum hfi_effect {
 void hfi_effect_apply(struct hf_outcome *outcome, enum hfi_effect effect, enum hf_stage stage, enum hf_sent sent,
                       int native, const char *error_type, const char *rule);
 
+/* What no row knows: transient, a failure of the peer, perhaps sent [S0.3]. */
+void hfi_effect_guess(struct hf_outcome *outcome, int native, const char *error_type, const char *rule);
+
 /* Decimal digits as a number; -1 for anything else or above INT_MAX. */
 int hfi_digits(const char *text);
 

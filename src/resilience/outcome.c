@@ -35,6 +35,7 @@ void hfi_outcome_set(struct hf_outcome *outcome, enum hf_outcome_kind kind, enum
     outcome->gate_downstream = false;
     outcome->gate_limit = false;
     outcome->life = false;
+    outcome->guess = false;
     outcome->message[0] = '\0';
     hfi_text_copy(outcome->error_type, sizeof outcome->error_type, error_type);
     hfi_text_copy(outcome->rule, sizeof outcome->rule, rule);

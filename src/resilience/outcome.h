@@ -29,6 +29,7 @@ struct hf_outcome {
     bool gate_downstream;    /* Retry-After of a 503 (or 429 without a limit key): gates the downstream */
     bool gate_limit;         /* Retry-After of a 429: gates the job's limit key if it has one, else the downstream */
     bool life;               /* a complete answer that proves the peer alive though the verdict is neutral (half-open only) */
+    bool guess;              /* no rule knew it: transient by default [S0.3] */
     bool touched;            /* somebody filled it */
     int64_t retry_after_ms;  /* -1 none */
     struct hfi_phases phases;

@@ -112,7 +112,8 @@ int hf_rules_apply(const struct hf_rule *rules, size_t count, const struct hf_ru
                    struct hf_outcome *outcome) {
     struct hf_rule_facts facts;
     struct hf_rule rule;
-    if (rules == NULL || outcome == NULL || (outcome->kind != HF_OUTCOME_SUCCESS && outcome->kind != HF_OUTCOME_FAILURE))
+    if (rules == NULL || outcome == NULL ||
+        (outcome->kind != HF_OUTCOME_SUCCESS && outcome->kind != HF_OUTCOME_FAILURE))
         return -1;
     hf_rule_facts_init(&facts);
     if (given != NULL)

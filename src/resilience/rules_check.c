@@ -35,8 +35,8 @@ static int refuse(const struct check *check, int code, const char *field, const 
 static int check_name(const struct check *check, const struct hf_rule *rule) {
     if (rule->name == NULL || !hfi_text_dotted(rule->name) || strchr(rule->name, '.') != NULL ||
         strlen(rule->name) > HF_RULE_NAME_MAX)
-        return refuse(check, HF_EINVAL, "name", "use letters, digits, - and _", "it has not 1 to %d of these characters",
-                      HF_RULE_NAME_MAX);
+        return refuse(check, HF_EINVAL, "name", "use letters, digits, - and _",
+                      "it has not 1 to %d of these characters", HF_RULE_NAME_MAX);
     return 0;
 }
 
@@ -65,7 +65,8 @@ static int check_texts(const struct check *check, const struct hf_rule *rule) {
     if (rule->header_value != NULL && !hfi_is_field_value(rule->header_value))
         return refuse(check, HF_ETEXT, "header", NULL, "its value holds a CR, LF or another control character");
     if (rule->header_value != NULL && strlen(rule->header_value) > TEXT_MAX)
-        return refuse(check, HF_ETOOBIG, "header", "match a beginning: `text*`", "its value has more than %d bytes", TEXT_MAX);
+        return refuse(check, HF_ETOOBIG, "header", "match a beginning: `text*`", "its value has more than %d bytes",
+                      TEXT_MAX);
     return 0;
 }
 
@@ -87,7 +88,8 @@ static int check_verdicts(const struct check *check, const struct hf_rule *rule)
     bool klass = rule->decides & HF_RULE_CLASS, retry = rule->decides & HF_RULE_RETRY;
     if (rule->method == NULL && rule->status_max == 0 && rule->error_type == NULL && rule->header == NULL &&
         rule->body == NULL)
-        return refuse(check, HF_EINVAL, "", "name a status, error type, header, body or method", "it would match everything");
+        return refuse(check, HF_EINVAL, "", "name a status, error type, header, body or method",
+                      "it would match everything");
     if (rule->decides == 0 || rule->decides > (HF_RULE_CLASS | HF_RULE_RETRY | HF_RULE_BREAKER))
         return refuse(check, HF_EINVAL, "", "give it a class, a retry or a breaker verdict", "it decides nothing");
     if ((unsigned)rule->klass > HF_CLASS_POISON || (unsigned)rule->retry > HF_RETRY_LATER ||
@@ -105,7 +107,8 @@ static int check_double(const struct check *check, const struct hf_rule *rules, 
         struct hf_rule other;
         hfi_rule_take(rules, i, &other);
         if (strcmp(other.name, rule->name) == 0)
-            return refuse(check, HF_EINVAL, "name", "give each its own", "rules[%zu] is called `%s` too", i, rule->name);
+            return refuse(check, HF_EINVAL, "name", "give each its own", "rules[%zu] is called `%s` too", i,
+                          rule->name);
     }
     return 0;
 }

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* HTTP statuses, CURLcodes and attempts' facts: S0.2, S0.3, S0.4, B9, B19, B33, A6, L3, L8. */
+#include "support/support.h"
+
+#include <curl/curl.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-#include <curl/curl.h>
+#include "base/random.h"
 
 #include "resilience/classify.h"
 
@@ -18,7 +16,7 @@ static const int64_t now_us = INT64_C(1790000000) * 1000000;
 static void s0_4_http_map(void **state) {
     (void)state;
     struct hf_outcome o;
-    for (int status = 100; status < 700; status++) {
+    for (int status = 0; status < 1100; status++) { /* 0, 99, 600 and more: S0.3 */
         char type[24];
         hf_classify_http(status, NULL, now_us, &o);
         snprintf(type, sizeof type, "http.%d", status);
@@ -130,7 +128,7 @@ static const struct {
 /* Our numbers and names are libcurl's own; what the table lacks below 100 is exactly what libcurl calls obsolete. */
 static void every_curlcode_is_in_the_table(void **state) {
     (void)state;
-    bool known[100] = {false};
+    bool known[CURL_LAST] = {false};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         struct hf_outcome o;
         char rule[24];
@@ -148,11 +146,19 @@ static void every_curlcode_is_in_the_table(void **state) {
     }
     static const int obsolete[] = {20, 24, 29, 32, 40, 44, 46, 50, 51, 57, 62, 75, 76};
     size_t missing = 0;
-    for (int code = 0; code < 100; code++)
-        if (!known[code])
+    for (int code = 0; code < CURL_LAST; code++)
+        if (!known[code]) {
+            struct hf_outcome o;
             assert_int_equal(code, obsolete[missing++]);
+            hf_classify_curl(code, HF_SENT_MAYBE, &o);
+            assert_int_equal(strncmp(o.error_type, "curl.obsolete", 13), 0); /* an older libcurl may raise it */
+            assert_int_equal(o.klass, HF_CLASS_TRANSIENT);
+        }
     assert_int_equal(missing, sizeof obsolete / sizeof *obsolete);
-    assert_int_equal(CURL_LAST >= 100, 1);
+    assert_true(CURL_LAST >= 100);
+    /* What newer ones raise, by number. */
+    assert_int_equal(hf_curl_number("CURLE_TOO_LARGE"), 100);
+    assert_int_equal(hf_curl_number("CURLE_ECH_REQUIRED"), 101);
 }
 
 static void curl_verdicts(void **state) {
@@ -175,8 +181,8 @@ static void curl_verdicts(void **state) {
         {65, HF_CLASS_PERMANENT, HF_VERDICT_NEUTRAL, HF_SENT_MAYBE, HF_STAGE_SEND, "curl.send_fail_rewind"}, /* L8 */
         {27, HF_CLASS_TRANSIENT, HF_VERDICT_NEUTRAL, HF_SENT_MAYBE, HF_STAGE_LOCAL, "curl.out_of_memory"},
         {60, HF_CLASS_PERMANENT, HF_VERDICT_FAILURE, HF_SENT_NO, HF_STAGE_TLS, "curl.peer_failed_verification"},
-        {20, HF_CLASS_TRANSIENT, HF_VERDICT_FAILURE, HF_SENT_MAYBE, HF_STAGE_WAIT, "curl.unknown"}, /* S0.3 */
-        {100, HF_CLASS_TRANSIENT, HF_VERDICT_FAILURE, HF_SENT_MAYBE, HF_STAGE_WAIT, "curl.unknown"},
+        {20, HF_CLASS_TRANSIENT, HF_VERDICT_FAILURE, HF_SENT_MAYBE, HF_STAGE_WAIT, "curl.obsolete20"}, /* S0.3 */
+        {102, HF_CLASS_TRANSIENT, HF_VERDICT_FAILURE, HF_SENT_MAYBE, HF_STAGE_WAIT, "curl.unknown"},
         {-1, HF_CLASS_TRANSIENT, HF_VERDICT_FAILURE, HF_SENT_MAYBE, HF_STAGE_WAIT, "curl.unknown"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -319,6 +325,45 @@ static void r19_what_may_be_repeated(void **state) {
     assert_false(hf_may_repeat(NULL, false, HF_SENT_MAYBE));
 }
 
+/* S0.3: any facts a transport may report end in one whole outcome. */
+static void property_any_facts(void **state) {
+    (void)state;
+    static const char *const types[] = {NULL,       NULL,    "",  "http.body_too_large", "local", "local.lookups",
+                                        "nonsense", "local.private_network"};
+    static const char *const texts[] = {NULL,        "", "alert", "CONNECT tunnel failed", "SSL_ERROR_SYSCALL",
+                                        "\xff\r\n", "Too large response headers"};
+    static const char *const waits[] = {NULL, "", "5", "-1", "99999999999999999999", "Wed, 21 Oct 2099 07:28:00 GMT",
+                                        "x"};
+    struct hfi_random random;
+    hfi_random_seed(&random, hf_test_seed());
+#define PICK(n) ((size_t)(hfi_random_next(&random) % (n)))
+#define OF(list) list[PICK(sizeof list / sizeof *list)]
+    for (int round = 0; round < 100000; round++) {
+        struct hf_outcome o;
+        struct hfi_attempt_facts facts = {.native = (int)PICK(130) - 10,
+                                          .native_errno = (int)PICK(140),
+                                          .status = (int)PICK(1100) - 50,
+                                          .stage = (enum hf_stage)PICK(8),
+                                          .sent = (enum hf_sent)PICK(3),
+                                          .error_type = OF(types),
+                                          .message = OF(texts),
+                                          .retry_after = OF(waits),
+                                          .phases = {-1, -1, -1, -1, -1}};
+        hfi_classify_attempt(&facts, (struct hf_wall){now_us}, PICK(2), (int64_t)PICK(100000), &o);
+        assert_true(o.touched && o.rule[0] != '\0');
+        assert_string_not_equal(hf_outcome_kind_name(o.kind), "unknown");
+        assert_string_not_equal(hf_class_name(o.klass), "unknown");
+        assert_string_not_equal(hf_retry_name(o.retry), "unknown");
+        assert_string_not_equal(hf_verdict_name(o.verdict), "unknown");
+        assert_string_not_equal(hf_sent_name(o.sent), "unknown");
+        assert_string_not_equal(hf_stage_name(o.stage), "unknown");
+        assert_int_equal(o.kind == HF_OUTCOME_SUCCESS, o.klass == HF_CLASS_OK);
+        assert_true(o.retry_after_ms >= -1 && o.retry_after_ms < 100000);
+        if (o.kind == HF_OUTCOME_SUCCESS) /* S0.1: nothing but a whole answer */
+            assert_true(facts.error_type == NULL && (facts.native == 0 || facts.native == 22) && facts.status / 100 == 2);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(s0_4_http_map),
@@ -332,6 +377,7 @@ int main(void) {
         cmocka_unit_test(phases_and_stage_come_from_the_facts),
         cmocka_unit_test(own_limits_and_cancel),
         cmocka_unit_test(r19_what_may_be_repeated),
+        cmocka_unit_test(property_any_facts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

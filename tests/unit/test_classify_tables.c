@@ -132,7 +132,9 @@ static void s0_5_sqlite(void **state) {
         {SQLITE_NOTADB, HF_CLASS_PERMANENT, HF_RETRY_NONE, HF_VERDICT_FAILURE, "sqlite.NOTADB"},
         {SQLITE_ERROR, HF_CLASS_PERMANENT, HF_RETRY_NONE, HF_VERDICT_NEUTRAL, "sqlite.ERROR"},
         {SQLITE_BUSY | 99 << 8, HF_CLASS_TRANSIENT, HF_RETRY_NOW, HF_VERDICT_NEUTRAL, "sqlite.BUSY"},
-        {SQLITE_FORMAT, HF_CLASS_TRANSIENT, HF_RETRY_NOW, HF_VERDICT_FAILURE, "sqlite.unknown"}, /* S0.3 */
+        {SQLITE_FORMAT, HF_CLASS_TRANSIENT, HF_RETRY_NOW, HF_VERDICT_FAILURE, "sqlite.FORMAT"},
+        {99, HF_CLASS_TRANSIENT, HF_RETRY_NOW, HF_VERDICT_FAILURE, "sqlite.unknown"}, /* S0.3 */
+        {SQLITE_IOERR | 34 << 8, HF_CLASS_TRANSIENT, HF_RETRY_LATER, HF_VERDICT_FAILURE, "sqlite.IOERR.IN_PAGE"},
         {-1, HF_CLASS_TRANSIENT, HF_RETRY_NOW, HF_VERDICT_FAILURE, "sqlite.unknown"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -186,6 +188,14 @@ static void s0_5_sqlstates(void **state) {
         {"XX000", HF_CLASS_TRANSIENT, HF_VERDICT_FAILURE, HF_SENT_YES, "sql.XX"},
         {"XX001", HF_CLASS_PERMANENT, HF_VERDICT_FAILURE, HF_SENT_YES, "sql.XX001"},
         {"23505", HF_CLASS_PERMANENT, HF_VERDICT_NEUTRAL, HF_SENT_YES, "sql.23"},
+        {"0A000", HF_CLASS_PERMANENT, HF_VERDICT_NEUTRAL, HF_SENT_YES, "sql.0A"},
+        {"26000", HF_CLASS_TRANSIENT, HF_VERDICT_NEUTRAL, HF_SENT_YES, "sql.26"},
+        {"25P03", HF_CLASS_TRANSIENT, HF_VERDICT_NEUTRAL, HF_SENT_YES, "sql.25P03"},
+        {"25001", HF_CLASS_PERMANENT, HF_VERDICT_NEUTRAL, HF_SENT_YES, "sql.25"},
+        {"57P04", HF_CLASS_PERMANENT, HF_VERDICT_NEUTRAL, HF_SENT_MAYBE, "sql.57P04"},
+        {"P0001", HF_CLASS_PERMANENT, HF_VERDICT_NEUTRAL, HF_SENT_YES, "sql.P0"},
+        {"72000", HF_CLASS_TRANSIENT, HF_VERDICT_NEUTRAL, HF_SENT_YES, "sql.72"},
+        {"55000", HF_CLASS_TRANSIENT, HF_VERDICT_NEUTRAL, HF_SENT_YES, "sql.55"},
         {"22P02", HF_CLASS_PERMANENT, HF_VERDICT_NEUTRAL, HF_SENT_YES, "sql.22"},
         {"28P01", HF_CLASS_PERMANENT, HF_VERDICT_NEUTRAL, HF_SENT_NO, "sql.28"},
         {"3D000", HF_CLASS_PERMANENT, HF_VERDICT_NEUTRAL, HF_SENT_NO, "sql.3D"},
@@ -231,7 +241,7 @@ static void s0_5_mssql_walks_the_chain(void **state) {
         {{18456, 0, 0, 4060}, 4, HF_CLASS_TRANSIENT, 4060, "mssql.moving"},
         {{203}, 1, HF_CLASS_TRANSIENT, 203, "mssql.unclassified"}, /* a transport error only behind another */
         {{233, 203}, 2, HF_CLASS_TRANSIENT, 233, "mssql.network"},
-        {{3621, 203}, 2, HF_CLASS_TRANSIENT, 203, "mssql.network"},
+        {{3621, 203}, 2, HF_CLASS_TRANSIENT, 203, "mssql.network.inner"},
         {{1533}, 1, HF_CLASS_TRANSIENT, 1533, "mssql.more"}, /* inside the range 1532-1535 */
         {{1536}, 1, HF_CLASS_TRANSIENT, 1536, "mssql.unclassified"},
         {{701}, 1, HF_CLASS_TRANSIENT, 701, "mssql.resource"},
@@ -264,22 +274,227 @@ static void s0_5_mysql(void **state) {
         {1290, HF_CLASS_TRANSIENT, HF_SENT_YES, "mysql.failover"},
         {1160, HF_CLASS_TRANSIENT, HF_SENT_MAYBE, "mysql.cut"},
         {1062, HF_CLASS_PERMANENT, HF_SENT_YES, "mysql.permanent"},
+        {1180, HF_CLASS_TRANSIENT, HF_SENT_MAYBE, "mysql.commit"}, /* an error during COMMIT: nobody knows */
+        {1021, HF_CLASS_TRANSIENT, HF_SENT_YES, "mysql.resource"},
+        {1047, HF_CLASS_TRANSIENT, HF_SENT_YES, "mysql.failover"},
         {31337, HF_CLASS_TRANSIENT, HF_SENT_MAYBE, "mysql.unclassified"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        hf_classify_mysql(rows[i].number, &o);
+        hf_classify_mysql(&rows[i].number, 1, &o);
         sound();
         assert_int_equal(o.klass, rows[i].klass);
         assert_int_equal(o.sent, rows[i].sent);
         assert_string_equal(o.rule, rows[i].rule);
     }
+    static const int chain[] = {1062, 31337, 1213};
+    hf_classify_mysql(chain, 3, &o);
+    assert_string_equal(o.rule, "mysql.lock");
+    hf_classify_mysql(chain, 2, &o);
+    assert_string_equal(o.rule, "mysql.permanent");
+    hf_classify_mysql(NULL, 0, &o);
+    sound();
+    assert_int_equal(o.klass, HF_CLASS_TRANSIENT);
+}
+
+/* A statement whose table changed under it is refused as "not supported": only its text tells it apart. */
+static void s0_5_sqlstate_with_text(void **state) {
+    (void)state;
+    static const char *const texts[] = {"cached plan must not change result type", "RevalidateCachedQuery"};
+    for (size_t i = 0; i < 2; i++) {
+        hf_classify_sqlstate_text("0A000", texts[i], &o);
+        sound();
+        assert_int_equal(o.klass, HF_CLASS_TRANSIENT);
+        assert_int_equal(o.retry, HF_RETRY_NOW);
+        assert_string_equal(o.rule, "sql.0A000.plan");
+        hf_classify_sqlstate_text("42601", texts[i], &o); /* the text alone decides nothing */
+        assert_int_equal(o.klass, HF_CLASS_PERMANENT);
+    }
+    hf_classify_sqlstate_text("0A000", "LOCK TABLE is not supported", &o);
+    assert_int_equal(o.klass, HF_CLASS_PERMANENT);
+}
+
+/* S0.5: any transient match wins, wherever it stands in the chain. */
+static void s0_5_chains(void **state) {
+    (void)state;
+    static const struct {
+        const char *codes[3];
+        size_t count;
+        enum hf_class klass;
+        enum hf_sent sent;
+        const char *rule;
+    } rows[] = {
+        {{"23505", "40P01"}, 2, HF_CLASS_TRANSIENT, HF_SENT_YES, "sql.40P01"},
+        {{"40P01", "23505"}, 2, HF_CLASS_TRANSIENT, HF_SENT_YES, "sql.40P01"},
+        {{"ZZ999", "23505"}, 2, HF_CLASS_PERMANENT, HF_SENT_YES, "sql.23"},
+        {{"01000", "ZZ999"}, 2, HF_CLASS_TRANSIENT, HF_SENT_MAYBE, "sql.unclassified"}, /* S0.1: no success */
+        {{"00000", "01000"}, 2, HF_CLASS_OK, HF_SENT_YES, "sql.00"},
+        {{"08001", "08004"}, 2, HF_CLASS_TRANSIENT, HF_SENT_NO, "sql.08001"},
+        {{"08001", "40001"}, 2, HF_CLASS_TRANSIENT, HF_SENT_YES, "sql.08001"}, /* the proof is contradicted */
+        {{"08001", "ZZ999"}, 2, HF_CLASS_TRANSIENT, HF_SENT_NO, "sql.08001"},
+        {{NULL}, 0, HF_CLASS_TRANSIENT, HF_SENT_MAYBE, "sql.unknown"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hf_classify_sqlstates(rows[i].codes, rows[i].count, &o);
+        sound();
+        assert_int_equal(o.klass, rows[i].klass);
+        assert_int_equal(o.sent, rows[i].sent);
+        assert_string_equal(o.rule, rows[i].rule);
+    }
+    /* Causes of different kinds: a driver's error, and the system call behind it. */
+    struct hf_outcome cause;
+    hfi_outcome_init(&o);
+    hf_classify_sqlstate("42601", &cause);
+    hf_classify_join(&o, &cause);
+    hf_classify_errno(ECONNRESET, &cause);
+    hf_classify_join(&o, &cause);
+    assert_string_equal(o.rule, "errno.ECONNRESET");
+    assert_int_equal(o.sent, HF_SENT_YES);
+}
+
+static void smtp(void **state) {
+    (void)state;
+    static const struct {
+        int code;
+        enum hf_class klass;
+        enum hf_retry retry;
+        enum hf_verdict verdict;
+        const char *rule;
+    } rows[] = {
+        {250, HF_CLASS_OK, HF_RETRY_NONE, HF_VERDICT_SUCCESS, "smtp.2yz"},
+        {354, HF_CLASS_TRANSIENT, HF_RETRY_NOW, HF_VERDICT_FAILURE, "smtp.3yz"}, /* S0.1: it never ended */
+        {421, HF_CLASS_TRANSIENT, HF_RETRY_NOW, HF_VERDICT_FAILURE, "smtp.421"},
+        {450, HF_CLASS_TRANSIENT, HF_RETRY_LATER, HF_VERDICT_NEUTRAL, "smtp.4yz"},
+        {452, HF_CLASS_TRANSIENT, HF_RETRY_LATER, HF_VERDICT_FAILURE, "smtp.452"},
+        {550, HF_CLASS_PERMANENT, HF_RETRY_NONE, HF_VERDICT_NEUTRAL, "smtp.5yz"},
+        {554, HF_CLASS_PERMANENT, HF_RETRY_NONE, HF_VERDICT_NEUTRAL, "smtp.5yz"},
+        {0, HF_CLASS_TRANSIENT, HF_RETRY_NOW, HF_VERDICT_FAILURE, "smtp.unknown"},
+        {600, HF_CLASS_TRANSIENT, HF_RETRY_NOW, HF_VERDICT_FAILURE, "smtp.unknown"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hf_classify_smtp(rows[i].code, &o);
+        sound();
+        assert_int_equal(o.klass, rows[i].klass);
+        assert_int_equal(o.retry, rows[i].retry);
+        assert_int_equal(o.verdict, rows[i].verdict);
+        assert_string_equal(o.rule, rows[i].rule);
+    }
+}
+
+/* The row of `table` whose rule decided `o`: its verdicts are the outcome's. */
+static void is_row_of(const char *table) {
+    struct hf_rule_row row = {.size = sizeof row};
+    for (size_t i = 0; hf_rule_row(table, i, &row) == 0; i++) {
+        if (strcmp(row.rule, o.rule) != 0)
+            continue;
+        assert_int_equal(row.kind, o.kind);
+        assert_int_equal(row.klass, o.klass);
+        assert_int_equal(row.retry, o.retry);
+        assert_int_equal(row.verdict, o.verdict);
+        assert_int_equal(row.stage, o.stage);
+        assert_int_equal(row.sent, o.sent);
+        return;
+    }
+    fail_msg("no row of table %s has the rule %s", table, o.rule);
+}
+
+/* What the tables show is what the classifiers do, for every input there is. */
+static void tables_show_what_classifiers_do(void **state) {
+    (void)state;
+    for (int number = -200; number < 50000; number++) {
+        hf_classify_mssql(&number, 1, &o);
+        if (!o.guess || number < 0)
+            is_row_of("mssql");
+        hf_classify_mysql(&number, 1, &o);
+        if (!o.guess || number < 0)
+            is_row_of("mysql");
+        if (number > 1100)
+            continue;
+        hf_classify_http(number, NULL, 0, &o);
+        is_row_of("http");
+        hf_classify_http(number, "1", 0, &o);
+        is_row_of("http");
+        hf_classify_curl(number, HF_SENT_MAYBE, &o);
+        is_row_of("curl");
+        hf_classify_errno(number, &o);
+        is_row_of("errno");
+        hf_classify_smtp(number, &o);
+        is_row_of("smtp");
+        hf_classify_exit(number, &o);
+        is_row_of("exit");
+        hf_classify_signal(number, &o);
+        is_row_of("signal");
+    }
+    for (int code = -1; code < 0x3000; code++) {
+        hf_classify_sqlite(code, &o);
+        is_row_of("sqlite");
+    }
+    static const char letters[] = "0128ABCFHLPXYZ345";
+    char sqlstate[] = "00000";
+    for (size_t a = 0; letters[a]; a++)
+        for (size_t b = 0; letters[b]; b++)
+            for (size_t c = 0; letters[c]; c++) {
+                sqlstate[0] = letters[a];
+                sqlstate[1] = letters[b];
+                sqlstate[2] = letters[c];
+                sqlstate[4] = letters[(a + b) % 4];
+                hf_classify_sqlstate(sqlstate, &o);
+                is_row_of("sqlstate");
+            }
+}
+
+/* Every row of every table: whole texts, valid verdicts, a rule of its own. */
+static void tables_are_whole(void **state) {
+    (void)state;
+    struct hf_rule_table table = {.size = sizeof table};
+    size_t tables = 0;
+    for (; hf_rule_table(tables, &table) == 0; tables++) {
+        struct hf_rule_row row = {.size = sizeof row}, other = row;
+        assert_true(table.rows > 0 && table.about[0] && table.source[0]);
+        assert_int_equal(hf_rule_row(table.name, table.rows, &row), HF_ENOENT);
+        for (size_t i = 0; i < table.rows; i++) {
+            assert_int_equal(hf_rule_row(table.name, i, &row), 0);
+            assert_string_equal(row.table, table.name);
+            assert_true(row.match[0] != '\0' && strlen(row.match) < sizeof row.match - 1);
+            assert_true(row.rule[0] != '\0' && strlen(row.rule) < sizeof row.rule - 1);
+            assert_string_not_equal(hf_stage_name(row.stage), "unknown");
+            assert_int_equal(row.kind == HF_OUTCOME_SUCCESS, row.klass == HF_CLASS_OK);
+            assert_true(row.klass != HF_CLASS_PERMANENT || row.retry == HF_RETRY_NONE);
+            for (size_t k = 0; k < i; k++) {
+                assert_int_equal(hf_rule_row(table.name, k, &other), 0);
+                assert_string_not_equal(row.rule, other.rule);
+                assert_string_not_equal(row.match, other.match);
+            }
+        }
+    }
+    assert_true(tables >= 13);
+    assert_int_equal(hf_rule_row("nonsense", 0, &(struct hf_rule_row){.size = sizeof(struct hf_rule_row)}), HF_ENOENT);
+    assert_int_equal(hf_rule_row("http", 0, &(struct hf_rule_row){0}), HF_EINVAL);
+    assert_int_equal(hf_rule_table(0, &(struct hf_rule_table){0}), HF_EINVAL);
+    /* An older caller, with a struct that ends earlier, gets what it has room for. */
+    struct {
+        struct hf_rule_table known;
+        char guard[16];
+    } old = {.known = {.size = offsetof(struct hf_rule_table, about)}};
+    old.known.about = "untouched";
+    assert_int_equal(hf_rule_table(0, &old.known), 0);
+    assert_string_equal(old.known.name, "http");
+    assert_string_equal(old.known.about, "untouched");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errno_table),  cmocka_unit_test(s0_1_exit_statuses), cmocka_unit_test(s0_1_signals),
-        cmocka_unit_test(s0_5_sqlite),  cmocka_unit_test(s0_5_sqlstates),     cmocka_unit_test(s0_5_mssql_walks_the_chain),
+        cmocka_unit_test(errno_table),
+        cmocka_unit_test(s0_1_exit_statuses),
+        cmocka_unit_test(s0_1_signals),
+        cmocka_unit_test(s0_5_sqlite),
+        cmocka_unit_test(s0_5_sqlstates),
+        cmocka_unit_test(s0_5_mssql_walks_the_chain),
         cmocka_unit_test(s0_5_mysql),
+        cmocka_unit_test(s0_5_sqlstate_with_text),
+        cmocka_unit_test(s0_5_chains),
+        cmocka_unit_test(smtp),
+        cmocka_unit_test(tables_show_what_classifiers_do),
+        cmocka_unit_test(tables_are_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

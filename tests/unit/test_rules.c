@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Own rules: what they match, what becomes of the verdicts, and that a call uses them once (S0.2, S4.5, S4.15, B5, F8). */
+/* Own rules: what they match, what becomes of the verdicts, and that a call uses them once (S0.2, S4.5, S4.15, B5, F8).
+ */
 #include "support/support.h"
 
 #include <curl/curl.h>
@@ -269,7 +270,8 @@ static void unsound_rules_are_refused(void **state) {
 static void copies_are_deep(void **state) {
     (void)state;
     char name[] = "first", body[] = "text";
-    struct hf_rule rules[] = {hf_rule_status(name, 404, 404, HF_CLASS_TRANSIENT), hf_rule_status("x", 405, 405, HF_CLASS_OK)};
+    struct hf_rule rules[] = {hf_rule_status(name, 404, 404, HF_CLASS_TRANSIENT),
+                              hf_rule_status("x", 405, 405, HF_CLASS_OK)};
     rules[0].body = body;
     size_t room = hfi_rules_room(rules, 2);
     char *block = malloc(room);
@@ -409,9 +411,20 @@ static void property_any_rule_on_any_facts(void **state) {
         struct hf_outcome o;
         struct hf_rule_facts facts = answer((int)PICK(1100), NULL);
         for (size_t i = 0; i < 3; i++) {
-            rules[i] = (struct hf_rule){(uint32_t)sizeof *rules, TEXT(), TEXT(), (int)PICK(1200) - 100, (int)PICK(1200) - 100,
-                                        TEXT(), TEXT(), TEXT(), TEXT(), (uint32_t)PICK(6000), (uint32_t)PICK(9),
-                                        (enum hf_class)PICK(6), (enum hf_retry)PICK(6), (enum hf_verdict)PICK(5)};
+            rules[i] = (struct hf_rule){(uint32_t)sizeof *rules,
+                                        TEXT(),
+                                        TEXT(),
+                                        (int)PICK(1200) - 100,
+                                        (int)PICK(1200) - 100,
+                                        TEXT(),
+                                        TEXT(),
+                                        TEXT(),
+                                        TEXT(),
+                                        (uint32_t)PICK(6000),
+                                        (uint32_t)PICK(9),
+                                        (enum hf_class)PICK(6),
+                                        (enum hf_retry)PICK(6),
+                                        (enum hf_verdict)PICK(5)};
         }
         facts.headers = headers;
         facts.header_count = PICK(3);

@@ -5,28 +5,32 @@
 
 #include "holdfast/classify.h"
 #include "holdfast/units.h"
+#include "program/commands/classify_table.h"
 #include "program/commands/commands.h"
 #include "program/nearest.h"
 #include "program/output.h"
 #include "program/words.h"
 
-#define FORMS "http|curl|errno|sqlite|sqlstate|mssql|mysql|exit|signal"
-enum form { HTTP, CURL, ERRNO, SQLITE, SQLSTATE, MSSQL, MYSQL, EXIT, SIGNAL };
+#define FORMS "http|curl|errno|sqlite|sqlstate|mssql|mysql|smtp|exit|signal"
+enum form { HTTP, CURL, ERRNO, SQLITE, SQLSTATE, MSSQL, MYSQL, SMTP, EXIT, SIGNAL };
+#define CHAIN_MAX 32
 
 static const struct hfi_flag flags[] = {
     {.name = "method", .kind = HFI_FLAG_TEXT, .value = "M", .help = "HTTP method of the request (default: GET)"},
     {.name = "sent", .kind = HFI_FLAG_CHOICE, .value = "no|maybe|yes", .help = "may the server have seen it (default: what the table says)"},
     {.name = "key", .kind = HFI_FLAG_SWITCH, .help = "the request carries an idempotency key"},
     {.name = "retry-after", .kind = HFI_FLAG_TEXT, .value = "VALUE", .help = "http: the Retry-After header"},
-    {.name = "explain", .kind = HFI_FLAG_SWITCH, .help = "say what follows from each verdict"},
+    {.name = "text", .kind = HFI_FLAG_TEXT, .value = "MESSAGE", .help = "sqlstate: the server's message, where the code says too little"},
+    {.name = "explain", .kind = HFI_FLAG_SWITCH, .help = "say what follows from each verdict, and why this rule decided"},
+    {.name = "table", .kind = HFI_FLAG_OPTIONAL, .value = "NAME", .help = "print all tables, or one of them, instead"},
     {0},
 };
 
 struct asked {
     enum form form;
-    int64_t numbers[32];
+    int64_t numbers[CHAIN_MAX];
     size_t count;
-    const char *text; /* sqlstate */
+    const char *texts[CHAIN_MAX]; /* sqlstate */
 };
 
 static int wrong(const char *form, const char *text, const char *fix) {
@@ -43,8 +47,8 @@ static bool number_of(const char *text, int (*by_name)(const char *), int64_t *n
 
 static int read_numbers(const struct hfi_options *options, int (*by_name)(const char *), struct asked *asked, const char *fix) {
     for (size_t i = 1; i < options->argument_count; i++) {
-        if (asked->count == 32)
-            return hfi_usage(options->arguments[0], NULL, "more than 32 numbers");
+        if (asked->count == CHAIN_MAX)
+            return hfi_usage(options->arguments[0], NULL, "more than %d numbers", CHAIN_MAX);
         if (!number_of(options->arguments[i], by_name, &asked->numbers[asked->count++]))
             return wrong(options->arguments[0], options->arguments[i], fix);
     }
@@ -53,7 +57,7 @@ static int read_numbers(const struct hfi_options *options, int (*by_name)(const 
 
 static int read_form(const struct hfi_options *options, struct asked *asked) {
     struct hfi_nearest nearest;
-    char fix[160] = "one of http, curl, errno, sqlite, sqlstate, mssql, mysql, exit, signal";
+    char fix[160] = "one of http, curl, errno, sqlite, sqlstate, mssql, mysql, smtp, exit, signal";
     int form = hfi_word_choice(FORMS, options->arguments[0]);
     if (form < 0) {
         hfi_nearest_init(&nearest, options->arguments[0]);
@@ -62,7 +66,9 @@ static int read_form(const struct hfi_options *options, struct asked *asked) {
             snprintf(fix, sizeof fix, "did you mean `%s`?", nearest.best);
         return hfi_usage("classify", fix, "`%s` is no form", options->arguments[0]);
     }
-    if (form != MSSQL && options->argument_count > 2)
+    if (options->argument_count < 2)
+        return hfi_usage("classify", "see holdfast help classify", "what %s gave is missing", options->arguments[0]);
+    if (form != MSSQL && form != MYSQL && form != SQLSTATE && options->argument_count > 2)
         return hfi_usage("classify", NULL, "`%s` is one argument too many", options->arguments[2]);
     asked->form = (enum form)form;
     return 0;
@@ -72,17 +78,32 @@ static bool is_sqlstate(const char *text) {
     return strlen(text) == 5 && strspn(text, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5;
 }
 
+static int read_states(const struct hfi_options *options, struct asked *asked) {
+    for (size_t i = 1; i < options->argument_count; i++) {
+        if (asked->count == CHAIN_MAX)
+            return hfi_usage("sqlstate", NULL, "more than %d codes", CHAIN_MAX);
+        if (!is_sqlstate(options->arguments[i]))
+            return wrong("sqlstate", options->arguments[i], "write five digits or capital letters, such as 40P01");
+        asked->texts[asked->count++] = options->arguments[i];
+    }
+    return 0;
+}
+
+/* One number from `low` to `high`. */
+static int read_bounded(const struct hfi_options *options, struct asked *asked, int64_t low, int64_t high, const char *fix) {
+    int code = read_numbers(options, NULL, asked, fix);
+    if (code == 0 && (asked->numbers[0] < low || asked->numbers[0] > high))
+        code = wrong(options->arguments[0], options->arguments[1], fix);
+    return code;
+}
+
 static int read_asked(const struct hfi_options *options, struct asked *asked) {
-    const char *text = options->arguments[1];
     int code = read_form(options, asked);
     if (code != 0)
         return code;
     switch (asked->form) {
     case HTTP:
-        code = read_numbers(options, NULL, asked, "write a status from 100 to 599");
-        if (code == 0 && (asked->numbers[0] < 100 || asked->numbers[0] > 999))
-            code = wrong("http", text, "write a status from 100 to 599");
-        return code;
+        return read_bounded(options, asked, 0, 999, "write a status from 100 to 599");
     case CURL:
         return read_numbers(options, hf_curl_number, asked, "write 28 or CURLE_OPERATION_TIMEDOUT");
     case ERRNO:
@@ -90,13 +111,11 @@ static int read_asked(const struct hfi_options *options, struct asked *asked) {
     case SIGNAL:
         return read_numbers(options, hf_signal_number, asked, "write a name such as SIGKILL");
     case SQLSTATE:
-        asked->text = text;
-        return is_sqlstate(text) ? 0 : wrong("sqlstate", text, "write five digits or capital letters, such as 40P01");
+        return read_states(options, asked);
+    case SMTP:
+        return read_bounded(options, asked, 0, 999, "write a reply from 200 to 599");
     case EXIT:
-        code = read_numbers(options, NULL, asked, "write a status from 0 to 255");
-        if (code == 0 && (asked->numbers[0] < 0 || asked->numbers[0] > 255))
-            code = wrong("exit", text, "write a status from 0 to 255");
-        return code;
+        return read_bounded(options, asked, 0, 255, "write a status from 0 to 255");
     default:
         return read_numbers(options, NULL, asked, "write the number");
     }
@@ -104,7 +123,7 @@ static int read_asked(const struct hfi_options *options, struct asked *asked) {
 
 static void judge(const struct hfi_options *options, const struct asked *asked, struct hf_outcome *outcome) {
     const struct hfi_value *sent = hfi_flag(options, "sent");
-    int numbers[32];
+    int numbers[CHAIN_MAX];
     for (size_t i = 0; i < asked->count; i++)
         numbers[i] = (int)asked->numbers[i];
     switch (asked->form) {
@@ -121,13 +140,19 @@ static void judge(const struct hfi_options *options, const struct asked *asked, 
         hf_classify_sqlite(numbers[0], outcome);
         break;
     case SQLSTATE:
-        hf_classify_sqlstate(asked->text, outcome);
+        if (asked->count > 1)
+            hf_classify_sqlstates(asked->texts, asked->count, outcome);
+        else
+            hf_classify_sqlstate_text(asked->texts[0], hfi_flag_text(options, "text", NULL), outcome);
         break;
     case MSSQL:
         hf_classify_mssql(numbers, asked->count, outcome);
         break;
     case MYSQL:
-        hf_classify_mysql(numbers[0], outcome);
+        hf_classify_mysql(numbers, asked->count, outcome);
+        break;
+    case SMTP:
+        hf_classify_smtp(numbers[0], outcome);
         break;
     case EXIT:
         hf_classify_exit(numbers[0], outcome);
@@ -207,9 +232,33 @@ static void print_machine(const struct hf_outcome *outcome, enum hf_sent sent, b
     hfi_print_json(object);
 }
 
+/* The row behind it; of a chain, the one of the error that decided. */
+static void print_reason(const struct hfi_options *options, const struct asked *asked, const struct hf_outcome *outcome) {
+    char table[16], subject[64];
+    const char *given = options->arguments[1];
+    hfi_word_of(FORMS, (int)asked->form, table, sizeof table);
+    snprintf(subject, sizeof subject, "%.40s", given);
+    if (asked->count > 1 && asked->form == SQLSTATE)
+        snprintf(subject, sizeof subject, "%.5s", hf_outcome_get_error_type(outcome) + strlen("sql."));
+    else if (asked->count > 1)
+        snprintf(subject, sizeof subject, "%d", hf_outcome_get_native(outcome));
+    else if (asked->form == HTTP && (asked->numbers[0] == 429 || asked->numbers[0] == 503))
+        snprintf(subject, sizeof subject, "%.3s with%s Retry-After", given, hf_outcome_get_retry_after_ms(outcome) < 0 ? "out" : "");
+    if (asked->count > 1)
+        hfi_field("chain", "%zu errors; %s decides: any transient match wins, then any permanent one", asked->count, subject);
+    hfi_classify_reason(table, subject, outcome);
+}
+
 static int run(const struct hfi_options *options) {
     struct asked asked = {0};
     const struct hfi_value *flag = hfi_flag(options, "sent");
+    if (hfi_flag(options, "table")->given) {
+        if (options->argument_count > 0)
+            return hfi_usage("classify", NULL, "--table and `%s` exclude each other", options->arguments[0]);
+        return hfi_classify_tables(hfi_flag_text(options, "table", NULL));
+    }
+    if (options->argument_count == 0)
+        return hfi_usage("classify", "see holdfast help classify", "it needs a form and what it gave, or --table");
     int code = read_asked(options, &asked);
     if (code != 0)
         return code;
@@ -223,19 +272,21 @@ static int run(const struct hfi_options *options) {
         print_machine(outcome, sent, may);
     else
         print_people(outcome, &asked, sent, may, hfi_flag(options, "explain")->given);
+    if (!hfi_manner()->json && hfi_flag(options, "explain")->given)
+        print_reason(options, &asked, outcome);
     hf_outcome_free(outcome);
     return HFI_EXIT_OK;
 }
 
 const struct hfi_command hfi_command_classify = {
     .name = "classify",
-    .arguments = "http STATUS | curl CODE | errno NAME | sqlite CODE | sqlstate CODE | mssql N... | mysql N | exit N | signal NAME",
+    .arguments = "http STATUS | curl CODE | errno NAME | sqlite CODE | sqlstate CODE... | mssql N... | mysql N... | smtp N | exit N | signal NAME",
     .summary = "Prints the verdicts on a failure and the rule that decides",
-    .about = "Three verdicts: for retries within a call, for the breaker, and the class for the job. Of several mssql numbers any\n"
-             "transient one wins. --method, --sent and --key say whether the request may be repeated.",
-    .example = "holdfast classify http 503 --retry-after 120\nholdfast classify curl 56 --method POST --explain",
+    .about = "Three verdicts: for retries within a call, for the breaker, and the class for the job. Of several errors of\n"
+             "a chain (sqlstate, mssql, mysql) any transient one wins. --method, --sent and --key say whether the request may be repeated.",
+    .example = "holdfast classify http 503 --retry-after 120\nholdfast classify curl 56 --method POST --explain\nholdfast classify --table",
     .flags = flags,
-    .min_arguments = 2,
+    .min_arguments = 0,
     .max_arguments = 33,
     .prints_json = true,
     .run = run,

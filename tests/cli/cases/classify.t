@@ -19,6 +19,7 @@ $ holdfast classify http 503 --method POST --explain
 retry              now: not within this call: the method is not safe to repeat, there is no key, and it may have been sent
 ...
 may repeat         no
+...
 $ holdfast classify curl CURLE_COULDNT_CONNECT --method POST --json
 ~ .*"error_type":"curl.couldnt_connect",.*"sent":"no".*"may_repeat":true\}
 $ holdfast classify curl 28 --sent maybe --method POST --key --json
@@ -29,17 +30,86 @@ $ holdfast classify sqlite 5 --json
 ~ .*"class":"transient".*"error_type":"sqlite.BUSY".*
 $ holdfast classify sqlstate 40P01 --json
 ~ .*"class":"transient".*"error_type":"sql.40P01".*
+$ holdfast classify sqlstate 0A000 --json
+~ .*"class":"permanent".*"rule":"sql.0A".*
+$ holdfast classify sqlstate 0A000 --text "ERROR:  cached plan must not change result type" --json
+~ .*"class":"transient".*"rule":"sql.0A000.plan".*
+$ holdfast classify sqlstate 23505 40P01 --json
+~ .*"class":"transient".*"rule":"sql.40P01".*
 # S0.5: every number of the chain is looked at, any transient one wins.
 $ holdfast classify mssql 50000 1205 --json
 ~ .*"class":"transient".*"error_type":"mssql.1205".*
 $ holdfast classify mysql 1213 --json
 ~ .*"class":"transient".*"error_type":"mysql.1213".*
+$ holdfast classify mysql 1062 1213 --json
+~ .*"class":"transient".*"error_type":"mysql.1213".*
+$ holdfast classify smtp 450 --json
+~ .*"class":"transient","retry":"later","breaker":"neutral","rule":"smtp.4yz".*
+$ holdfast classify smtp 550 --json
+~ .*"class":"permanent","retry":"none","breaker":"neutral","rule":"smtp.5yz".*
 $ holdfast classify exit 75 --json
 ~ .*"class":"transient".*"error_type":"exit.75".*
 $ holdfast classify exit 65 --json
 ~ .*"class":"permanent".*"error_type":"exit.65".*
 $ holdfast classify signal SIGKILL --json
 ~ .*"class":"transient".*"error_type":"signal.SIGKILL".*
+# Statuses that are none, and a lone interim one (S0.3).
+$ holdfast classify http 0 --json
+~ .*"class":"transient".*"rule":"http.unknown".*"sent":"maybe".*
+$ holdfast classify http 99 --json
+~ .*"rule":"http.unknown".*
+$ holdfast classify http 600 --json
+~ .*"rule":"http.unknown".*
+$ holdfast classify http 101 --json
+~ .*"class":"transient".*"rule":"http.1xx".*
+$ holdfast classify http 302 --json
+~ .*"class":"permanent".*"breaker":"neutral","rule":"http.3xx".*
+
+# --explain shows the row that decided and those before it; --table all of them.
+$ holdfast classify http 429 --explain
+...
+table              http: Statuses of HTTP answers. Source: RFC 9110 section 15, RFC 6585, RFC 8470
+row 1              no: 429 without Retry-After is not 200-299 [http.2xx]
+row 2              no: 429 without Retry-After is not 408 [http.408]
+row 3              no: 429 without Retry-After is not 421 [http.421]
+row 4              no: 429 without Retry-After is not 425 [http.425]
+row 5              no: 429 without Retry-After is not 429 with Retry-After [http.429.retry_after]
+row 6              yes: 429 [http.429]: `breaker_429` may make it a failure
+$ holdfast classify curl 28 --explain
+...
+row 29             yes: 28 CURLE_OPERATION_TIMEDOUT [curl.28]
+other rows         not asked: each has its own
+$ holdfast classify mysql 1062 1213 --explain
+...
+chain              2 errors; 1213 decides: any transient match wins, then any permanent one
+...
+$ holdfast classify --table smtp
+## smtp
+...
+The reply that ended an SMTP transaction. The first row that matches decides.
+Source: RFC 5321 4.2.
+
+| match | class | retry | breaker | stage | sent | rule | why |
+|---|---|---|---|---|---|---|---|
+| 200-299 | ok | none | success | wait | yes | `smtp.2yz` |  |
+...
+$ holdfast classify --table smtp --json
+~ \{"items":\[\{"table":"smtp","match":"200-299","outcome":"success",.*"source":"RFC 5321 4.2"\}\],"next":null\}
+$ holdfast classify --table htp
+! holdfast: classify: `htp` is no table (did you mean `http`?)
+[2]
+$ holdfast classify http 5 --table
+! holdfast: classify: --table and `http` exclude each other
+[2]
+$ holdfast classify
+! holdfast: classify: it needs a form and what it gave, or --table (see holdfast help classify)
+[2]
+$ holdfast classify http
+! holdfast: classify: what http gave is missing (see holdfast help classify)
+[2]
+$ holdfast classify smtp 1000
+! holdfast: smtp: `1000` is not known there (write a reply from 200 to 599)
+[2]
 $ holdfast classify htp 5
 ! holdfast: classify: `htp` is no form (did you mean `http`?)
 [2]
