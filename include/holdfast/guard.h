@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "outcome.h"
 #include "policy.h"
@@ -31,6 +32,8 @@ HF_API int hf_downstream_new(const char *name, struct hf_policy *policy, struct 
 HF_API struct hf_downstream *hf_downstream_ref(struct hf_downstream *downstream);
 HF_API void hf_downstream_unref(struct hf_downstream *downstream); /* NULL is fine */
 HF_API const char *hf_downstream_name(const struct hf_downstream *downstream);
+/* Which host of a `per_host` downstream it is: `https://host[:port]`; NULL for any other. Since 0.1. */
+HF_API const char *hf_downstream_host(const struct hf_downstream *downstream);
 
 /* Permission for one attempt; in memory of the caller, filled by hf_guard_enter. Its fields are the library's. */
 struct hf_permit {
@@ -89,6 +92,28 @@ HF_API void hf_downstream_look(const struct hf_downstream *downstream, struct hf
 HF_API int hf_downstream_isolate(struct hf_downstream *downstream, int64_t for_ms, const char *reason);
 /* Back to closed with an empty window. Since 0.1. */
 HF_API int hf_downstream_close(struct hf_downstream *downstream);
+
+/* What a breaker knows, to be kept beyond the process. Times in µs UTC. */
+struct hf_downstream_saved {
+    uint32_t size;
+    enum hf_breaker_state state; /* closed, open or isolated: half-open and ramp are saved as a break that is over */
+    uint32_t trips;
+    int64_t until_us;      /* end of the break or isolation; 0: none, or an isolation until it is closed by hand */
+    int64_t gate_until_us; /* not before; 0: none */
+    char reason[160];
+};
+static inline void hf_downstream_saved_init(struct hf_downstream_saved *saved) {
+    memset(saved, 0, sizeof *saved);
+    saved->size = (uint32_t)sizeof *saved;
+}
+/* Fills `saved` (hf_downstream_saved_init before). Errors: HF_EINVAL. Since 0.1. */
+HF_API int hf_downstream_save(struct hf_downstream *downstream, struct hf_downstream_saved *saved);
+/*
+ * Takes up what was saved, in this process or another: a break ends when it would have ended, not later than the policy's
+ * longest break from now, whatever the wall clock did; one that is over goes on with probes. An open breaker keeps its own
+ * break. Errors: HF_EINVAL (not saved by hf_downstream_save). Since 0.1.
+ */
+HF_API int hf_downstream_restore(struct hf_downstream *downstream, const struct hf_downstream_saved *saved);
 
 HF_API const char *hf_breaker_state_name(enum hf_breaker_state state);
 

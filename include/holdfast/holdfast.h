@@ -8,6 +8,7 @@
 #include "classify.h"
 #include "dead.h"
 #include "error.h"
+#include "event.h"
 #include "guard.h"
 #include "http.h"
 #include "job.h"

@@ -24,7 +24,8 @@ struct hf_header {
 struct hf_downstream_options {
     uint32_t size;
     const char *name; /* required */
-    const char *url;  /* required: http or https, no query or fragment; userinfo becomes a header, never a stored text */
+    const char *url;  /* required, unless per_host: http or https, no query or fragment; userinfo becomes a header, never a
+                         stored text */
     const struct hf_header *headers; /* sent with every call; values may be secret: they never reach logs or errors */
     size_t header_count;
     const char *ca_file;       /* NULL: the system's */
@@ -41,12 +42,20 @@ struct hf_downstream_options {
     const struct hf_policy_options *policy; /* NULL: the defaults */
     const struct hf_rule *rules; /* NULL; own rules on answers and failures, before the built-in tables: classify.h */
     size_t rule_count;
+    /*
+     * false; true: each request brings its own `url` (webhooks of customers), and every host it names (scheme, host and
+     * port) gets breaker, budget and bulkhead of its own under this policy, so that a dead one hurts no other. `headers`
+     * are sent to every host: put no secret there that not all of them may see.
+     */
+    bool per_host;
+    uint32_t hosts_max; /* 1000; with more than these, new hosts share one breaker until another one is idle */
 };
 static inline void hf_downstream_options_init(struct hf_downstream_options *options) {
     memset(options, 0, sizeof *options);
     options->size = (uint32_t)sizeof *options;
     options->response_limit = 1048576;
     options->header_limit = 65536;
+    options->hosts_max = 1000;
 }
 
 /* The same in one line. */
@@ -74,6 +83,8 @@ struct hf_request {
     bool no_retry;               /* exactly one attempt */
     const struct hf_rule *rules; /* NULL; for this call alone, before those of the downstream */
     size_t rule_count;
+    const char *url; /* NULL; for a per_host downstream, which needs it: absolute http or https URL, without userinfo and
+                        fragment; path and query stay empty then */
 };
 static inline void hf_request_init(struct hf_request *request) {
     memset(request, 0, sizeof *request);
@@ -127,6 +138,11 @@ typedef void (*hf_call_fn)(struct hf_response *response, void *user);
  */
 HF_API int hf_call_start(struct hf_client *client, const struct hf_request *request, uint64_t *id, hf_call_fn done,
                          void *user);
+/*
+ * Would this client take the request? The same checks as a start makes, with details in `error`; nothing is called and no
+ * host is made. Errors as hf_call_start. Any thread. Since 0.1.
+ */
+HF_API int hf_client_check(struct hf_client *client, const struct hf_request *request, struct hf_error *error);
 /* Ends the call within one loop turn as `call.cancelled`; unknown or ended ids are a no-op. Any thread. */
 HF_API void hf_call_cancel(struct hf_client *client, uint64_t id);
 
@@ -137,8 +153,25 @@ HF_API void hf_call_cancel(struct hf_client *client, uint64_t id);
 HF_API int hf_call(struct hf_client *client, const struct hf_request *request, struct hf_response **response,
                    struct hf_error *error);
 
-/* The downstream of that name with its breaker, one reference for the caller, or NULL. */
+/* The downstream of that name with its breaker, one reference for the caller, or NULL. That of a `per_host` one is what
+ * hosts beyond hosts_max share; isolating it isolates all of its hosts. */
 HF_API struct hf_downstream *hf_client_downstream(struct hf_client *client, const char *name);
+
+/*
+ * The host that `url` names at a `per_host` downstream, made if it is new: to look at it, to isolate or restore it. One
+ * reference for the caller, which keeps it from being forgotten. Errors: HF_EINVAL (no such URL; not per_host), HF_ENOENT,
+ * HF_EBUSY (hosts_max, and none is idle), HF_ENOMEM. Any thread. Since 0.1.
+ */
+HF_API int hf_client_host(struct hf_client *client, const char *name, const char *url,
+                          struct hf_downstream **downstream, struct hf_error *error);
+
+/*
+ * Calls `each` with every downstream, by name, and after a `per_host` one with its hosts, the last used first; on the
+ * caller's stack, without locks, so it may call everything. Each is borrowed: take a reference to keep it. Errors:
+ * HF_EINVAL, HF_ENOMEM. Any thread. Since 0.1.
+ */
+typedef void (*hf_downstream_fn)(struct hf_downstream *downstream, void *user);
+HF_API int hf_client_each(struct hf_client *client, hf_downstream_fn each, void *user);
 
 HF_END
 

@@ -167,6 +167,11 @@ int hf_call_start(struct hf_client *client, const struct hf_request *request, ui
     return client && request && done ? open_ticket(client, request, id, done, user, NULL) : HF_EINVAL;
 }
 
+int hf_client_check(struct hf_client *client, const struct hf_request *request, struct hf_error *error) {
+    return client ? hfi_caller_check(client->caller, request, error)
+                  : hfi_fail(error, HF_EINVAL, "client", NULL, "it is NULL");
+}
+
 void hf_call_cancel(struct hf_client *client, uint64_t id) {
     if (!client)
         return;
@@ -217,8 +222,18 @@ int hf_call(struct hf_client *client, const struct hf_request *request, struct h
 }
 
 struct hf_downstream *hf_client_downstream(struct hf_client *client, const char *name) {
-    struct hf_downstream *downstream = client && name ? hfi_caller_downstream(client->caller, name) : NULL;
-    return downstream ? hf_downstream_ref(downstream) : NULL;
+    return client && name ? hfi_caller_downstream(client->caller, name) : NULL;
+}
+
+int hf_client_host(struct hf_client *client, const char *name, const char *url, struct hf_downstream **downstream,
+                   struct hf_error *error) {
+    if (!client || !name || !downstream)
+        return hfi_fail(error, HF_EINVAL, "host", NULL, "client, name or the place for it is NULL");
+    return hfi_caller_host(client->caller, name, url, downstream, error);
+}
+
+int hf_client_each(struct hf_client *client, hf_downstream_fn each, void *user) {
+    return client && each ? hfi_caller_each(client->caller, each, user) : HF_EINVAL;
 }
 
 struct hfi_caller *hfi_client_caller(struct hf_client *client) {

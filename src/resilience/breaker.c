@@ -188,12 +188,12 @@ void hfi_breaker_tick_locked(struct hfi_breaker *breaker, struct hf_mono now) {
     switch (hfi_word_state(hfi_breaker_word(breaker))) {
     case HF_BREAKER_OPEN:
         if (now.us >= until_us)
-            hfi_breaker_move_locked(breaker, now, HF_BREAKER_HALF_OPEN, 0, "break_over");
+            hfi_breaker_move_locked(breaker, now, HF_BREAKER_HALF_OPEN, now.us, "break_over");
         break;
     case HF_BREAKER_ISOLATED:
         /* Nobody knows how the peer is by now: ask with probes, not with everybody at once. */
         if (until_us != HFI_FOREVER_US && now.us >= until_us)
-            hfi_breaker_move_locked(breaker, now, HF_BREAKER_HALF_OPEN, 0, "isolation_over");
+            hfi_breaker_move_locked(breaker, now, HF_BREAKER_HALF_OPEN, now.us, "isolation_over");
         break;
     case HF_BREAKER_HALF_OPEN:
         lapse_probes(breaker, now);

@@ -57,7 +57,7 @@ typedef void (*hfi_breaker_fn)(const struct hfi_breaker_event *event, void *user
 #define HFI_BREAKER_RAMP_SLICES 11 /* of 10 ms: more than any 100 ms */
 struct hfi_breaker {
     _Atomic uint64_t word;    /* state in the low byte, generation above */
-    _Atomic int64_t until_us; /* open: the break's end; isolated: HFI_FOREVER_US or its expiry */
+    _Atomic int64_t until_us; /* open, half-open: the break's end; isolated: HFI_FOREVER_US or its expiry */
     _Atomic int64_t gate_us;  /* not before; 0 = none */
     _Atomic uint32_t run;     /* consecutive failures */
     _Atomic int64_t run_us;   /* when the last of them came */
@@ -90,6 +90,8 @@ void hfi_breaker_end(struct hfi_breaker *breaker);
 /* One attempt, please. On refusal `retry_after_ms` says how long (≥ 1). */
 enum hfi_admission hfi_breaker_enter(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit,
                                      int64_t *retry_after_ms);
+/* Is it isolated now? Ends an isolation that is over. One that nobody enters is asked so: that of all hosts together. */
+bool hfi_breaker_isolated(struct hfi_breaker *breaker, struct hf_mono now, int64_t *retry_after_ms);
 /* The lease runs from the attempt's start: call it when the permit leaves a queue. False: the permit is of an older
    generation or lapsed; give it back with hfi_breaker_drop and ask again. */
 bool hfi_breaker_begin(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit);

@@ -110,6 +110,15 @@ enum hfi_admission hfi_breaker_enter(struct hfi_breaker *breaker, struct hf_mono
     return admission;
 }
 
+bool hfi_breaker_isolated(struct hfi_breaker *breaker, struct hf_mono now, int64_t *retry_after_ms) {
+    if (hfi_word_state(hfi_breaker_word(breaker)) != HF_BREAKER_ISOLATED)
+        return false;
+    hfi_breaker_tick(breaker, now);
+    int64_t until_us = atomic_load_explicit(&breaker->until_us, memory_order_relaxed);
+    *retry_after_ms = until_us == HFI_FOREVER_US ? ASK_ISOLATED_MS : wait_ms(now, until_us);
+    return hfi_word_state(hfi_breaker_word(breaker)) == HF_BREAKER_ISOLATED;
+}
+
 /* The probe slot a permit still holds, or -1. */
 static int slot_locked(const struct hfi_breaker *breaker, const struct hf_permit *permit) {
     uint32_t slot = permit->slot & 0xff;

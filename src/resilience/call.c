@@ -30,6 +30,7 @@ static void deliver(struct hfi_call *call) {
     void *user = call->user;
     caller->scheduler->ops->disarm(caller->scheduler, &call->timer);
     TAILQ_REMOVE(&caller->calls, call, entry);
+    hfi_target_unref(call->target);
     hfi_free(call);
     done(response, user);
 }
@@ -323,6 +324,7 @@ void hfi_call_give_up(struct hfi_call *call) {
     hf_call_fn done = call->done;
     void *user = call->user;
     fall_short(HF_ENOMEM, &response->outcome);
+    hfi_target_unref(call->target);
     hfi_free(call);
     done(response, user);
 }

@@ -28,7 +28,14 @@ int hfi_caller_new(const struct hfi_caller_options *options, const struct hf_dow
                    size_t count, struct hfi_caller **caller, struct hf_error *error);
 void hfi_caller_end(struct hfi_caller *caller);  /* cancels every call; their `done` runs before it returns */
 void hfi_caller_free(struct hfi_caller *caller); /* no call is left; NULL is fine */
-struct hf_downstream *hfi_caller_downstream(struct hfi_caller *caller, const char *name); /* borrowed, NULL unknown */
+/* Any thread; one reference for the caller. NULL: unknown. */
+struct hf_downstream *hfi_caller_downstream(struct hfi_caller *caller, const char *name);
+/* As hf_client_host, hf_client_each and hf_client_check. */
+int hfi_caller_host(struct hfi_caller *caller, const char *name, const char *url, struct hf_downstream **downstream,
+                    struct hf_error *error);
+int hfi_caller_each(struct hfi_caller *caller, hf_downstream_fn each, void *user);
+int hfi_caller_check(struct hfi_caller *caller, const struct hf_request *request, struct hf_error *error);
+/* The downstreams as given, without hosts. */
 size_t hfi_caller_count(const struct hfi_caller *caller);
 struct hf_downstream *hfi_caller_at(struct hfi_caller *caller, size_t index); /* borrowed */
 const char *hfi_caller_probe_path(const struct hfi_caller *caller, size_t index); /* of the same one; NULL: none */
@@ -64,5 +71,8 @@ struct hf_response {
 /* Method and header names: RFC 9110 tokens; values without control characters; path and query: visible ASCII, the path
    starting with /. 0 or HF_EINVAL/HF_ETEXT. */
 int hfi_request_check(const struct hf_request *request, struct hf_error *error);
+/* A URL of a request, taken apart: one that hfi_url_split takes, without userinfo. 0 or HF_EINVAL. */
+struct hfi_url;
+int hfi_request_url_check(const char *text, struct hfi_url *url, struct hf_error *error);
 
 #endif

@@ -3,6 +3,8 @@
 #define HFI_RESILIENCE_CALL_INTERNAL_H
 
 #include "resilience/again.h"
+#include <pthread.h>
+
 #include "resilience/call.h"
 #include "resilience/target.h"
 
@@ -56,13 +58,27 @@ struct hfi_caller {
     struct hfi_transport *transport;
     struct hfi_random random;
     struct hfi_calls calls;
-    struct hfi_target *targets;
-    struct hfi_target **by_name; /* sorted */
+    pthread_mutex_t lock; /* of the roster and the registries of its targets */
+    struct hfi_roster *roster;
+};
+
+/* Who can be called: a reference to each target. A reload puts another roster in its place. */
+struct hfi_roster {
     size_t count;
+    struct hfi_target **given;   /* in the order of the options */
+    struct hfi_target **by_name; /* sorted */
 };
 
 /* caller.c */
+struct hfi_target *hfi_roster_find(const struct hfi_roster *roster, const char *name); /* borrowed, NULL unknown */
+/* A roster of these options. Downstreams that `old` (may be NULL) has by the same name go on in it. */
+int hfi_roster_new(struct hfi_caller *caller, const struct hf_downstream_options *downstreams, size_t count,
+                   const struct hfi_roster *old, struct hfi_roster **roster, struct hf_error *error);
+void hfi_roster_free(struct hfi_roster *roster); /* NULL is fine */
+/* Any thread; one reference for the caller. NULL: unknown. */
 struct hfi_target *hfi_caller_target(struct hfi_caller *caller, const char *name);
+/* The host of `key` at the per_host downstream of that name. HF_ENOENT when that is gone, HF_ENOMEM. */
+int hfi_caller_host_target(struct hfi_caller *caller, const char *name, const char *key, struct hfi_target **target);
 static inline struct hf_mono hfi_call_now(const struct hfi_call *call) {
     return call->caller->scheduler->ops->mono(call->caller->scheduler);
 }

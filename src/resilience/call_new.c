@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "resilience/call_internal.h"
+#include "resilience/key.h"
 
 #define METHOD_MAX 32
 #define KEY_MAX 255
@@ -27,6 +28,69 @@ static int check_place(const struct hf_request *request, struct hf_error *error)
         return hfi_fail(error, HF_EINVAL, "query", "percent-encode it",
                         "it holds a space, a control character, a byte outside ASCII or #");
     return 0;
+}
+
+int hfi_request_url_check(const char *text, struct hfi_url *url, struct hf_error *error) {
+    const char *wrong = text ? hfi_url_split(text, url) : "a per_host downstream takes one with every request";
+    if (!wrong && url->userinfo)
+        return hfi_fail(error, HF_EINVAL, "url", "send an Authorization header instead", "it holds a user");
+    return wrong ? hfi_fail(error, HF_EINVAL, "url", "write it as https://host[:port][/path]", "%s", wrong) : 0;
+}
+
+/* Where the request goes is said by its URL or by its downstream's, never by both. */
+static int check_host(const struct hfi_target *target, const struct hf_request *request, struct hfi_url *url,
+                      struct hf_error *error) {
+    if (!target->per_host)
+        return request->url ? hfi_fail(error, HF_EINVAL, "url", "give path, or make the downstream per_host",
+                                       "the downstream has an address of its own")
+                            : 0;
+    if (request->path[0] || request->query)
+        return hfi_fail(error, HF_EINVAL, "path", "put them into the url",
+                        "with per_host, path and query are parts of the request's url");
+    return hfi_request_url_check(request->url, url, error);
+}
+
+/* With signing, its headers are ours, and the key is part of what is signed. */
+static int check_signed(const struct hfi_target *target, const struct hf_request *request, struct hf_error *error) {
+    const struct hf_header *key = hfi_headers_find(request->headers, request->header_count, "Idempotency-Key");
+    const char *name = hfi_headers_signed(request->headers, request->header_count);
+    if (target->signing && name)
+        return hfi_fail(error, HF_EINVAL, name, "leave it out", "the header is set by the downstream's signing");
+    if (target->signing && key && (!*key->value || strlen(key->value) > KEY_MAX))
+        return hfi_fail(error, HF_EINVAL, "Idempotency-Key", NULL, "it has not 1 to %d bytes", KEY_MAX);
+    return 0;
+}
+
+/* The target of that name with one reference, if it would take the request; `url` is the request's, of a per_host one. */
+static int find_target(struct hfi_caller *caller, const struct hf_request *request, struct hfi_url *url,
+                       struct hfi_target **out, struct hf_error *error) {
+    struct hfi_target *target = hfi_caller_target(caller, request->downstream);
+    if (!target)
+        return hfi_fail(error, HF_ENOENT, request->downstream, NULL, "there is no such downstream");
+    int rc = hfi_request_check(request, error);
+    if (rc == 0)
+        rc = check_host(target, request, url, error);
+    if (rc == 0)
+        rc = check_signed(target, request, error);
+    if (rc)
+        hfi_target_unref(target);
+    else
+        *out = target;
+    return rc;
+}
+
+/* The same, and its host's then. */
+static int find_host(struct hfi_caller *caller, const struct hf_request *request, struct hfi_target **target,
+                     struct hf_error *error) {
+    char key[HFI_KEY_LENGTH];
+    struct hfi_url url;
+    int rc = find_target(caller, request, &url, target, error);
+    if (rc || !(*target)->per_host)
+        return rc;
+    hfi_target_unref(*target);
+    hfi_key_print(&url, key);
+    rc = hfi_caller_host_target(caller, request->downstream, key, target);
+    return rc ? hfi_fail(error, rc, request->downstream, NULL, "%s", hf_strerror(rc)) : 0;
 }
 
 static int check_key(const struct hf_request *request, struct hf_error *error) {
@@ -67,24 +131,14 @@ int hfi_request_check(const struct hf_request *request, struct hf_error *error) 
     return rc;
 }
 
-/* With signing, its headers are ours, and the key is part of what is signed. */
-static int check_signed(const struct hfi_target *target, const struct hf_request *request, struct hf_error *error) {
-    const struct hf_header *key = hfi_headers_find(request->headers, request->header_count, "Idempotency-Key");
-    const char *name = hfi_headers_signed(request->headers, request->header_count);
-    if (target->signing && name)
-        return hfi_fail(error, HF_EINVAL, name, "leave it out", "the header is set by the downstream's signing");
-    if (target->signing && key && (!*key->value || strlen(key->value) > KEY_MAX))
-        return hfi_fail(error, HF_EINVAL, "Idempotency-Key", NULL, "it has not 1 to %d bytes", KEY_MAX);
-    return 0;
-}
-
 static char *put(char *at, const char *text, const char **where) {
     *where = at;
     return stpcpy(at, text) + 1;
 }
 
 static size_t text_room(const struct hfi_target *target, const struct hf_request *request) {
-    size_t room = strlen(target->url) + strlen(request->path) + (request->query ? strlen(request->query) + 1 : 0) + 1;
+    size_t room = strlen(target->per_host ? request->url : target->url) + 1;
+    room += strlen(request->path) + (request->query ? strlen(request->query) + 1 : 0);
     room += strlen(request->method) + 1;
     for (size_t i = 0; i < request->header_count; i++)
         room += strlen(request->headers[i].name) + strlen(request->headers[i].value) + 2;
@@ -95,6 +149,8 @@ static size_t text_room(const struct hfi_target *target, const struct hf_request
 
 static char *put_url(struct hfi_call *call, const struct hf_request *request, char *at) {
     const struct hfi_target *target = call->target;
+    if (target->per_host)
+        return put(at, request->url, &call->url);
     call->url = at;
     at = mempcpy(at, target->url, request->path[0] ? target->url_length : strlen(target->url));
     at = stpcpy(at, request->path);
@@ -156,28 +212,42 @@ static struct hfi_call *copy(struct hfi_target *target, const struct hf_request 
     return call;
 }
 
+/* A request of any age as a whole struct of today. */
+static int take_request(const struct hf_request *given, struct hf_request *request, struct hf_error *error) {
+    hf_request_init(request);
+    if (!given || given->size == 0)
+        return hfi_fail(error, HF_EINVAL, "request", "use hf_request_init", "it is not initialised");
+    memcpy(request, given, given->size < request->size ? given->size : request->size);
+    request->path = request->path ? request->path : "";
+    return request->downstream ? 0 : hfi_fail(error, HF_EINVAL, "downstream", NULL, "the request names none");
+}
+
+int hfi_caller_check(struct hfi_caller *caller, const struct hf_request *given, struct hf_error *error) {
+    struct hf_request request;
+    struct hfi_target *target = NULL;
+    struct hfi_url url;
+    int rc = take_request(given, &request, error);
+    if (rc == 0)
+        rc = find_target(caller, &request, &url, &target, error);
+    if (rc == 0)
+        hfi_target_unref(target);
+    return rc;
+}
+
 int hfi_call_new(struct hfi_caller *caller, const struct hf_request *given, hf_call_fn done, void *user,
                  struct hfi_call **out, struct hf_error *error) {
     struct hf_request request;
-    hf_request_init(&request);
-    if (!given || given->size == 0 || !done)
-        return hfi_fail(error, HF_EINVAL, "request", "use hf_request_init", "not initialised, or no callback");
-    memcpy(&request, given, given->size < request.size ? given->size : request.size);
-    request.path = request.path ? request.path : "";
-    if (!request.downstream)
-        return hfi_fail(error, HF_EINVAL, "downstream", NULL, "the request names none");
-    struct hfi_target *target = hfi_caller_target(caller, request.downstream);
-    if (!target)
-        return hfi_fail(error, HF_ENOENT, request.downstream, NULL, "there is no such downstream");
-    int rc = hfi_request_check(&request, error);
+    struct hfi_target *target = NULL;
+    int rc = done ? take_request(given, &request, error) : hfi_fail(error, HF_EINVAL, "call", NULL, "no callback");
     if (rc == 0)
-        rc = check_signed(target, &request, error);
+        rc = find_host(caller, &request, &target, error);
     if (rc)
         return rc;
     struct hfi_call *call = copy(target, &request);
     struct hf_response *response = call ? hfi_alloc(sizeof *response) : NULL;
     if (!response) {
         hfi_free(call);
+        hfi_target_unref(target);
         return hfi_fail(error, HF_ENOMEM, "call", NULL, "out of memory");
     }
     hfi_outcome_init(&response->outcome);
@@ -193,6 +263,7 @@ void hfi_call_discard(struct hfi_call *call) {
     if (!call)
         return;
     hf_response_free(call->response);
+    hfi_target_unref(call->target);
     hfi_free(call);
 }
 

@@ -40,7 +40,8 @@ static void enter_queued(struct hfi_call *call) {
 
 static void leave_queued(struct hfi_call *call) {
     TAILQ_REMOVE(&call->target->queue, call, waiting);
-    call->target->queued--;
+    if (--call->target->queued == 0) /* an armed timer means that somebody waits, who holds the target */
+        call->caller->scheduler->ops->disarm(call->caller->scheduler, &call->target->poll);
 }
 
 static void enter_attempt(struct hfi_call *call) {

@@ -24,28 +24,21 @@ static void tell(const struct hfi_breaker_event *event, void *user) {
             HFI_S("reason", event->reason), HFI_I("open_for_ms", hfi_us_to_ms_up(open_us)),
             HFI_I("trips", event->trips), HFI_I("generation", event->generation),
             HFI_I("window_calls", event->window.calls), HFI_I("window_failures", event->window.failures),
-            HFI_I("window_slow", event->window.slow), NULL);
+            HFI_I("window_slow", event->window.slow), downstream->host != NULL ? "shost" : NULL, downstream->host,
+            NULL);
+    hfi_observers_tell(downstream, event);
     hfi_breaker_fn on_change = atomic_load(&downstream->on_change);
     if (on_change != NULL)
         on_change(event, downstream->user);
 }
 
-int hf_downstream_new(const char *name, struct hf_policy *policy, struct hf_downstream **downstream,
-                      struct hf_error *error) {
-    struct hf_downstream *made;
+/* NULL: no memory. */
+static struct hf_downstream *make(const char *name, struct hf_policy *policy) {
+    struct hf_downstream *made = hfi_alloc(sizeof *made);
     uint64_t seed;
-    if (downstream == NULL || policy == NULL || name == NULL)
-        return hfi_fail(error, HF_EINVAL, "downstream", NULL, "name, policy and the place for it are required");
-    *downstream = NULL;
-    size_t length = strlen(name);
-    if (length == 0 || length >= sizeof made->name)
-        return hfi_fail(error, HF_EINVAL, "downstream name", "give it 1 to 120 bytes", "it has %zu bytes", length);
-    if (!hfi_text_valid(name, length))
-        return hfi_fail(error, HF_ETEXT, "downstream name", NULL, "it is not valid UTF-8");
-    made = hfi_alloc(sizeof *made);
     if (made == NULL)
-        return hfi_fail(error, HF_ENOMEM, "downstream", NULL, "out of memory");
-    memcpy(made->name, name, length + 1);
+        return NULL;
+    memcpy(made->name, name, strlen(name) + 1);
     made->policy = hf_policy_ref(policy);
     hfi_entropy(&seed, sizeof seed);
     hfi_breaker_init(&made->breaker, &policy->breaker, seed, tell, made);
@@ -53,6 +46,32 @@ int hf_downstream_new(const char *name, struct hf_policy *policy, struct hf_down
                     policy->options.budget_floor);
     hfi_bulkhead_init(&made->bulkhead, policy->options.bulkhead_max);
     atomic_init(&made->references, 1);
+    return made;
+}
+
+int hf_downstream_new(const char *name, struct hf_policy *policy, struct hf_downstream **downstream,
+                      struct hf_error *error) {
+    if (downstream == NULL || policy == NULL || name == NULL)
+        return hfi_fail(error, HF_EINVAL, "downstream", NULL, "name, policy and the place for it are required");
+    *downstream = NULL;
+    size_t length = strlen(name);
+    if (length == 0 || length >= sizeof (*downstream)->name)
+        return hfi_fail(error, HF_EINVAL, "downstream name", "give it 1 to 120 bytes", "it has %zu bytes", length);
+    if (!hfi_text_valid(name, length))
+        return hfi_fail(error, HF_ETEXT, "downstream name", NULL, "it is not valid UTF-8");
+    *downstream = make(name, policy);
+    return *downstream != NULL ? 0 : hfi_fail(error, HF_ENOMEM, "downstream", NULL, "out of memory");
+}
+
+int hfi_downstream_of_host(struct hf_downstream *parent, const char *host, struct hf_downstream **downstream) {
+    char *text = hfi_strdup(host);
+    struct hf_downstream *made = text != NULL ? make(parent->name, parent->policy) : NULL;
+    if (made == NULL) {
+        hfi_free(text);
+        return HF_ENOMEM;
+    }
+    made->host = text;
+    made->parent = hf_downstream_ref(parent);
     *downstream = made;
     return 0;
 }
@@ -67,12 +86,19 @@ void hf_downstream_unref(struct hf_downstream *downstream) {
         return;
     hfi_breaker_end(&downstream->breaker);
     hfi_budget_end(&downstream->budget);
+    hfi_observers_free(downstream);
     hf_policy_unref(downstream->policy);
+    hf_downstream_unref(downstream->parent);
+    hfi_free(downstream->host);
     hfi_free(downstream);
 }
 
 const char *hf_downstream_name(const struct hf_downstream *downstream) {
     return downstream->name;
+}
+
+const char *hf_downstream_host(const struct hf_downstream *downstream) {
+    return downstream->host;
 }
 
 void hfi_admission_outcome(enum hfi_admission admission, int64_t retry_after_ms, struct hf_outcome *outcome) {
@@ -109,6 +135,10 @@ static int refuse(struct hf_downstream *downstream, struct hf_outcome *rejection
 int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          struct hf_outcome *rejection) {
     int64_t retry_after_ms = 1;
+    if (downstream->parent != NULL && hfi_breaker_isolated(&downstream->parent->breaker, now, &retry_after_ms)) {
+        permit->state = 0; /* who isolates a per_host downstream means all of its hosts */
+        return refuse(downstream, rejection, HFI_REFUSED_ISOLATED, retry_after_ms);
+    }
     enum hfi_admission admission = hfi_breaker_enter(&downstream->breaker, now, permit, &retry_after_ms);
     if (admission != HFI_ADMITTED)
         return refuse(downstream, rejection, admission, retry_after_ms);
@@ -168,6 +198,27 @@ uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mo
     if (retry_after_ms != NULL)
         *retry_after_ms = allowance > 0 ? 0 : wait_ms > 0 ? wait_ms : FULL_WAIT_MS;
     return allowance;
+}
+
+/*
+ * A break that ended a window and a longest break ago, without a call since, says nothing any more: else hosts that died
+ * and were given up would fill a registry for ever.
+ */
+static bool is_stale(const struct hf_downstream *downstream, struct hf_mono now, const struct hfi_breaker_look *look) {
+    const struct hfi_breaker_rules *rules = &downstream->breaker.rules;
+    int64_t age_us = hfi_add(hfi_ms_to_us(rules->window_ms), hfi_ms_to_us(rules->max_break_ms));
+    return look->until_us != HFI_FOREVER_US && hfi_add(look->until_us, age_us) <= now.us;
+}
+
+bool hfi_downstream_forgettable(struct hf_downstream *downstream, struct hf_mono now) {
+    struct hfi_breaker_look look;
+    hfi_breaker_look(&downstream->breaker, now, &look);
+    if (look.gate_us > now.us || atomic_load_explicit(&downstream->bulkhead.in_flight, memory_order_relaxed) > 0)
+        return false;
+    bool closed = look.state == HF_BREAKER_CLOSED || (look.state == HF_BREAKER_RAMP && look.allowance == UINT32_MAX);
+    if (closed) /* a ramp that is over is closed with the next call */
+        return look.trips == 0 && look.window.calls == 0;
+    return look.state != HF_BREAKER_RAMP && is_stale(downstream, now, &look);
 }
 
 static int64_t ms_until(struct hf_mono now, int64_t at_us) {

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "holdfast/event.h"
 #include "resilience/breaker.h"
 #include "resilience/budget.h"
 #include "resilience/bulkhead.h"
@@ -23,8 +24,17 @@ struct hf_downstream {
     _Atomic uint64_t rejections, retries, retries_refused; /* attempts: the histogram's total */
     hfi_breaker_fn _Atomic on_change; /* one observer besides the log: the runner. Set before calls start */
     void *user;
+    struct hfi_observer *_Atomic observers; /* of the public kind: observers.c */
+    struct hf_downstream *parent;           /* of one host: the per_host downstream, one reference; else NULL */
+    char *host;                             /* of one host: its key; else NULL */
     char name[121];
 };
+
+/* The same as hf_downstream_new for one host of a `per_host` downstream: its name, its policy, its observers. HF_ENOMEM. */
+int hfi_downstream_of_host(struct hf_downstream *parent, const char *host, struct hf_downstream **downstream);
+/* Nothing would be lost with it: nothing in flight, no gate, and closed with an empty window and a first break before it, or
+   a break that was over long ago. */
+bool hfi_downstream_forgettable(struct hf_downstream *downstream, struct hf_mono now);
 
 /* The rejection as an outcome: `breaker.open`, `breaker.half_open`, `breaker.ramp`, `breaker.isolated`, `downstream.gate`. */
 void hfi_admission_outcome(enum hfi_admission admission, int64_t retry_after_ms, struct hf_outcome *outcome);
@@ -43,5 +53,15 @@ void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono n
 void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, struct hf_downstream_view *view);
 /* How many attempts it would admit now: min of breaker allowance and free bulkhead slots; 0 while gated. `retry_after_ms` when 0. */
 uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mono now, int64_t *retry_after_ms);
+
+/* saved.c: hf_downstream_save and hf_downstream_restore with the clocks handed in. */
+void hfi_downstream_save(struct hf_downstream *downstream, struct hf_mono now, struct hf_wall wall,
+                         struct hf_downstream_saved *saved);
+int hfi_downstream_restore(struct hf_downstream *downstream, struct hf_mono now, struct hf_wall wall,
+                           const struct hf_downstream_saved *saved);
+
+/* observers.c */
+void hfi_observers_tell(struct hf_downstream *downstream, const struct hfi_breaker_event *event);
+void hfi_observers_free(struct hf_downstream *downstream);
 
 #endif

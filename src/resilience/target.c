@@ -12,54 +12,12 @@
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/text.h"
+#include "resilience/call_internal.h"
 #include "resilience/policy.h"
+#include "resilience/registry.h"
+#include "resilience/url.h"
 
-struct parts {
-    size_t scheme;        /* length with `://` */
-    const char *userinfo; /* NULL without */
-    size_t userinfo_length;
-    const char *host; /* with port */
-    size_t host_length;
-    const char *path;
-};
-
-static bool is_port(const char *digits, size_t length) {
-    unsigned long port = 0;
-    if (length == 0 || length > 5)
-        return false;
-    for (size_t i = 0; i < length; i++) {
-        if (digits[i] < '0' || digits[i] > '9')
-            return false;
-        port = port * 10 + (unsigned long)(digits[i] - '0');
-    }
-    return port >= 1 && port <= 65535;
-}
-
-/* NULL or what is wrong with it; never quotes it, for it may hold a password. */
-static const char *split(const char *url, struct parts *parts) {
-    if (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0)
-        return "it does not start with http:// or https://";
-    if (!hfi_is_url_text(url))
-        return "it holds a space, a control character or a byte outside ASCII";
-    if (strpbrk(url, "?#\\"))
-        return "it holds a query, a fragment or a backslash";
-    parts->scheme = (size_t)(strstr(url, "://") + 3 - url);
-    const char *start = url + parts->scheme;
-    parts->path = start + strcspn(start, "/");
-    const char *at = memrchr(start, '@', (size_t)(parts->path - start));
-    parts->userinfo = at ? start : NULL;
-    parts->userinfo_length = at ? (size_t)(at - start) : 0;
-    parts->host = at ? at + 1 : start;
-    parts->host_length = (size_t)(parts->path - parts->host);
-    const char *bracket = memrchr(parts->host, ']', parts->host_length);
-    const char *after = bracket ? bracket + 1 : parts->host;
-    const char *colon = memchr(after, ':', (size_t)(parts->path - after));
-    if (parts->host_length == 0 || colon == parts->host || (parts->host[0] == '[') != (bracket != NULL))
-        return "it has no valid host";
-    if (colon && !is_port(colon + 1, (size_t)(parts->path - colon - 1)))
-        return "its port is not a number from 1 to 65535";
-    return NULL;
-}
+#define HOSTS_MAX 1000000
 
 static int hex(char c) {
     return c >= '0' && c <= '9'   ? c - '0'
@@ -120,22 +78,22 @@ static bool copy_rules(struct hfi_target *target, const struct hf_downstream_opt
 }
 
 static int copy_address(struct hfi_target *target, const struct hf_downstream_options *options,
-                        const struct parts *parts) {
-    size_t path = strlen(parts->path);
-    target->url_length = parts->scheme + parts->host_length + path;
-    for (const char *end = parts->path + path; end > parts->path && end[-1] == '/'; end--)
+                        const struct hfi_url *url) {
+    const char *rest = options->per_host ? "" : url->host; /* with port and path */
+    size_t length = strlen(rest);
+    target->url_length = url->scheme + length;
+    for (const char *end = rest + length; length > 0 && end > url->place && end[-1] == '/'; end--)
         target->url_length--;
-    target->url = hfi_alloc(parts->scheme + parts->host_length + path + 1);
+    target->url = hfi_alloc(url->scheme + length + 1);
     target->ca_file = options->ca_file ? hfi_strdup(options->ca_file) : NULL;
     target->probe_path = options->probe_path ? hfi_strdup(options->probe_path) : NULL;
-    char *basic = parts->userinfo ? basic_of(parts->userinfo, parts->userinfo_length) : NULL;
+    char *basic = url->userinfo ? basic_of(url->userinfo, url->userinfo_length) : NULL;
     int rc = HF_ENOMEM;
     bool copied = target->url && (target->ca_file || !options->ca_file) && (target->probe_path || !options->probe_path);
     copied = copied && copy_rules(target, options);
-    if (copied && (basic || !parts->userinfo)) {
-        char *end = mempcpy(target->url, options->url, parts->scheme);
-        end = mempcpy(end, parts->host, parts->host_length);
-        memcpy(end, parts->path, path);
+    if (copied && (basic || !url->userinfo)) {
+        if (!options->per_host)
+            memcpy(mempcpy(target->url, options->url, url->scheme), rest, length);
         rc = copy_headers(target, options, basic);
     }
     hfi_free(basic);
@@ -175,13 +133,39 @@ static int check_signing(const struct hf_downstream_options *options, struct hf_
     return hfi_signing_new(options->signing_secrets, options->signing_secret_count, options->name, NULL, error);
 }
 
-static int check(const struct hf_downstream_options *options, struct parts *parts, struct hf_error *error) {
-    if (!options->name || !options->url)
-        return hfi_fail(error, HF_EINVAL, "downstream", NULL, "name and url are required");
-    const char *wrong = split(options->url, parts);
+static int check_per_host(const struct hf_downstream_options *options, struct hf_error *error) {
+    if (options->url)
+        return hfi_fail(error, HF_EINVAL, options->name, "leave one of them out",
+                        "url: with per_host each request brings its own");
+    if (options->probe_path)
+        return hfi_fail(error, HF_EINVAL, options->name, "leave it out",
+                        "probe_path: with per_host there is no one place to ask");
+    if (options->hosts_max < 1 || options->hosts_max > HOSTS_MAX)
+        return hfi_fail(error, HF_EINVAL, options->name, NULL, "hosts_max: %u is not 1 to %d", options->hosts_max,
+                        HOSTS_MAX);
+    return 0;
+}
+
+static int check_url(const struct hf_downstream_options *options, struct hfi_url *url, struct hf_error *error) {
+    if (options->per_host)
+        return check_per_host(options, error);
+    if (!options->url)
+        return hfi_fail(error, HF_EINVAL, options->name, NULL, "url is required");
+    const char *wrong = hfi_url_split(options->url, url);
+    if (!wrong && url->query)
+        wrong = "it holds a query, which belongs to the requests";
     if (wrong)
         return hfi_fail(error, HF_EINVAL, options->name, "write it as https://host[:port][/path]", "url: %s", wrong);
-    int rc = check_limits(options, error);
+    return 0;
+}
+
+static int check(const struct hf_downstream_options *options, struct hfi_url *url, struct hf_error *error) {
+    if (!options->name)
+        return hfi_fail(error, HF_EINVAL, "downstream", NULL, "name is required");
+    int rc = check_url(options, url, error);
+    if (rc)
+        return rc;
+    rc = check_limits(options, error);
     if (rc)
         return rc;
     const char *probe = options->probe_path;
@@ -192,7 +176,7 @@ static int check(const struct hf_downstream_options *options, struct parts *part
         rc = hf_rules_check(options->rules, options->rule_count, error);
     if (rc == 0)
         rc = check_signing(options, error);
-    if (rc == 0 && parts->userinfo && hfi_headers_find(options->headers, options->header_count, "Authorization"))
+    if (rc == 0 && url->userinfo && hfi_headers_find(options->headers, options->header_count, "Authorization"))
         rc = hfi_fail(error, HF_EINVAL, options->name, "keep one of them",
                       "both a user in the url and an Authorization header");
     return rc;
@@ -200,47 +184,118 @@ static int check(const struct hf_downstream_options *options, struct parts *part
 
 int hf_downstream_check(const struct hf_downstream_options *options, struct hf_error *error) {
     struct hf_downstream_options known;
-    struct parts parts = {0};
+    struct hfi_url url = {0};
     if (!options || options->size < sizeof options->size)
         return hfi_fail(error, HF_EINVAL, "downstream", "call hf_downstream_options_init first", "its size is not set");
     hf_downstream_options_init(&known);
     memcpy(&known, options, options->size < sizeof known ? options->size : sizeof known);
-    return check(&known, &parts, error);
+    return check(&known, &url, error);
 }
 
-int hfi_target_init(struct hfi_target *target, const struct hf_downstream_options *options, struct hf_error *error) {
-    struct parts parts = {0};
-    int rc = check(options, &parts, error);
+static int fill(struct hfi_target *target, const struct hf_downstream_options *options, const struct hfi_url *url,
+                struct hf_downstream *downstream, struct hf_error *error) {
+    int rc = copy_address(target, options, url);
+    if (rc == 0 && options->per_host)
+        rc = hfi_registry_new(options->hosts_max, &target->registry);
+    if (rc)
+        return hfi_fail(error, rc, options->name, NULL, "out of memory");
+    rc = hfi_signing_new(options->signing_secrets, options->signing_secret_count, options->name, &target->signing,
+                         error);
     if (rc)
         return rc;
-    rc = copy_address(target, options, &parts);
-    if (rc)
-        hfi_fail(error, rc, options->name, NULL, "out of memory");
-    else
-        rc = hfi_signing_new(options->signing_secrets, options->signing_secret_count, options->name, &target->signing,
-                             error);
-    if (rc == 0)
-        rc = make_downstream(target, options, error);
-    if (rc) {
-        hfi_target_end(target);
-        return rc;
-    }
     target->response_limit = options->response_limit;
     target->header_limit = options->header_limit;
     target->compressed = options->accept_compressed;
     target->deny_private = options->deny_private_networks;
     target->send_remaining_time = options->send_remaining_time;
-    TAILQ_INIT(&target->queue);
+    target->per_host = options->per_host;
+    target->hosts_max = options->hosts_max;
+    if (!downstream)
+        return make_downstream(target, options, error);
+    target->downstream = hf_downstream_ref(downstream);
     return 0;
 }
 
-void hfi_target_end(struct hfi_target *target) {
+/* NULL: no memory. */
+static struct hfi_target *make(struct hfi_caller *caller) {
+    struct hfi_target *made = hfi_alloc(sizeof *made);
+    if (!made)
+        return NULL;
+    atomic_init(&made->references, 1);
+    made->caller = caller;
+    TAILQ_INIT(&made->queue);
+    hfi_timer_init(&made->poll, hfi_target_poll, made);
+    return made;
+}
+
+int hfi_target_new(struct hfi_caller *caller, const struct hf_downstream_options *options,
+                   struct hf_downstream *downstream, struct hfi_target **target, struct hf_error *error) {
+    struct hfi_url url = {0};
+    int rc = check(options, &url, error);
+    if (rc)
+        return rc;
+    struct hfi_target *made = make(caller);
+    if (!made)
+        return hfi_fail(error, HF_ENOMEM, options->name, NULL, "out of memory");
+    rc = fill(made, options, &url, downstream, error);
+    if (rc) {
+        hfi_target_unref(made);
+        return rc;
+    }
+    *target = made;
+    return 0;
+}
+
+int hfi_target_of_host(struct hfi_target *origin, const char *key, struct hf_downstream *downstream,
+                       struct hfi_target **target) {
+    size_t from = offsetof(struct hfi_target, url), to = offsetof(struct hfi_target, queue);
+    struct hfi_target *made = make(origin->caller);
+    int rc = made ? 0 : HF_ENOMEM;
+    if (rc == 0 && downstream)
+        made->downstream = hf_downstream_ref(downstream);
+    else if (rc == 0)
+        rc = hfi_downstream_of_host(origin->downstream, key, &made->downstream);
+    if (rc) {
+        hfi_free(made);
+        return rc;
+    }
+    memcpy((char *)made + from, (const char *)origin + from, to - from);
+    made->origin = hfi_target_ref(origin);
+    *target = made;
+    return 0;
+}
+
+struct hfi_target *hfi_target_ref(struct hfi_target *target) {
+    atomic_fetch_add_explicit(&target->references, 1, memory_order_relaxed);
+    return target;
+}
+
+/* Nobody waits in the queue then, so its timer is not armed and the thread does not matter. */
+void hfi_target_unref(struct hfi_target *target) {
+    if (!target || atomic_fetch_sub_explicit(&target->references, 1, memory_order_acq_rel) != 1)
+        return;
     hf_downstream_unref(target->downstream);
-    hfi_free(target->url);
-    hfi_free(target->headers);
-    hfi_signing_free(target->signing);
-    hfi_free(target->ca_file);
-    hfi_free(target->probe_path);
-    hfi_free((void *)(uintptr_t)target->rules.items);
-    memset(target, 0, sizeof *target);
+    if (target->origin) {
+        hfi_target_unref(target->origin);
+    } else {
+        hfi_registry_free(target->registry);
+        hfi_free(target->url);
+        hfi_free(target->headers);
+        hfi_signing_free(target->signing);
+        hfi_free(target->ca_file);
+        hfi_free(target->probe_path);
+        hfi_free((void *)(uintptr_t)target->rules.items);
+    }
+    hfi_free(target);
+}
+
+void hfi_target_retire(struct hfi_target *target) {
+    struct hfi_registry *registry = target->registry;
+    target->registry = NULL; /* its hosts hold the target, so it must let go of them first */
+    hfi_registry_free(registry);
+}
+
+bool hfi_target_held_once(const struct hfi_target *target) {
+    return atomic_load_explicit(&target->references, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&target->downstream->references, memory_order_acquire) == 1;
 }

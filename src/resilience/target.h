@@ -2,6 +2,7 @@
 #ifndef HFI_RESILIENCE_TARGET_H
 #define HFI_RESILIENCE_TARGET_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,17 +15,23 @@
 #include "resilience/signing.h"
 
 /*
- * A downstream as the caller knows it: where it is, how it is spoken to, and who waits for a slot of its bulkhead.
- * The address part never changes after the start; the queue belongs to the scheduler's thread.
+ * A downstream, or one host of a `per_host` one, as the caller knows it: where it is, how it is spoken to, and who
+ * waits for a slot of its bulkhead. Reference counted: the caller's table has one, every call has one, so that a call
+ * goes on as it began when its downstream is reloaded. The queue belongs to the scheduler's thread.
  */
 struct hfi_caller;
+struct hfi_registry;
 struct hfi_call;
 TAILQ_HEAD(hfi_calls, hfi_call);
 
 struct hfi_target {
+    _Atomic uint32_t references;
     struct hfi_caller *caller;
     struct hf_downstream *downstream;
-    char *url;                 /* without userinfo */
+    struct hfi_target *origin; /* of a host: the per_host target it was made of; else NULL */
+    struct hfi_registry *registry; /* of a per_host target in use: its hosts, under the caller's lock */
+    /* From `url` to `queue`: how it is spoken to. Never changes; a host has its origin's. */
+    char *url;                 /* without userinfo; "" of a per_host one */
     size_t url_length;         /* without the slashes at its end: a path brings its own */
     struct hf_header *headers; /* one block with their texts; a userinfo became an Authorization */
     size_t header_count;
@@ -35,14 +42,27 @@ struct hfi_target {
     bool compressed, deny_private;
     struct hfi_signing *signing; /* NULL: unsigned */
     bool send_remaining_time;
+    bool per_host;
+    uint32_t hosts_max;
     struct hfi_calls queue;
     uint32_t queued, in_flight; /* of our own calls */
     struct hfi_timer poll;      /* guards on other threads may hold the slots: then nobody tells us */
 };
 
-/* Fills `target` (zeroed before) from options. HF_EINVAL, HF_ETEXT, HF_ECONFIG, HF_ENOMEM; nothing is left then. */
-int hfi_target_init(struct hfi_target *target, const struct hf_downstream_options *options, struct hf_error *error);
-void hfi_target_end(struct hfi_target *target);
+/*
+ * A target of these options with one reference; `downstream` NULL: with a new one under their policy, else it is that
+ * one, as it is. HF_EINVAL, HF_ETEXT, HF_ECONFIG, HF_ENOMEM.
+ */
+int hfi_target_new(struct hfi_caller *caller, const struct hf_downstream_options *options,
+                   struct hf_downstream *downstream, struct hfi_target **target, struct hf_error *error);
+/* The target of one host of `origin`; `downstream` as above. HF_ENOMEM. */
+int hfi_target_of_host(struct hfi_target *origin, const char *key, struct hf_downstream *downstream,
+                       struct hfi_target **target);
+struct hfi_target *hfi_target_ref(struct hfi_target *target);
+void hfi_target_unref(struct hfi_target *target); /* any thread; NULL is fine */
+/* Out of use: no new host is made of it. Its hosts go when their last call has ended. Its owner unlocks first. */
+void hfi_target_retire(struct hfi_target *target);
+bool hfi_target_held_once(const struct hfi_target *target); /* one reference, and one to its downstream */
 
 /* RFC 9110 5.6.2: a token, what methods and header names are. */
 bool hfi_is_token(const char *text);

@@ -74,6 +74,19 @@ def main():
         table = run(folder, 'call', 'd', '/table', '--repeat', '5')
         assert 'success' in table and 'p95' in table, table
 
+        # With per_host the whole URL comes with the call; what is no target is refused, and no password is shown.
+        with open(os.path.join(folder, 'hosts.yaml'), 'w', encoding='utf-8') as file:
+            file.write('downstreams: {hooks: {per_host: true, headers: {x-token: "${TOKEN}"}, retry: {base: 1ms}}}\n')
+        url = 'http://127.0.0.1:%d/hook?a=b' % server.server_port
+        one = json.loads(run(folder, 'call', 'hooks', url, '--data', 'x', '--json', '--config', 'hosts.yaml'))
+        assert one['status'] == 200 and seen[-1][:2] == ('POST', '/hook?a=b') and seen[-1][2]['x-token'] == 'secret-4711', one
+        count = len(seen)
+        for bad in (None, '/hook', 'ftp://h/', 'http://user:secret-4712@127.0.0.1:%d/' % server.server_port, 'http://2130706433/'):
+            done = subprocess.run([PROGRAM, 'call', 'hooks', *([bad] if bad else []), '--config', 'hosts.yaml'], cwd=folder,
+                                  capture_output=True, timeout=60, check=False)
+            assert done.returncode == 2 and b'url: ' in done.stderr and b'4712' not in done.stderr, (bad, done)
+        assert len(seen) == count
+
         run(folder, 'call', 'nobody', code=3)
         run(folder, 'call', 'd', 'no-slash', code=2)
         run(folder, 'call', 'd', '--header', 'nonsense', code=2)

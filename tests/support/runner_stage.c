@@ -198,7 +198,9 @@ struct hf_runner_counts stage_counts(struct stage *stage, size_t node) {
 }
 
 struct hf_downstream *stage_downstream(struct stage *stage, size_t node, const char *name) {
-    return hfi_caller_downstream(stage->nodes[node].caller, name);
+    struct hf_downstream *downstream = hfi_caller_downstream(stage->nodes[node].caller, name);
+    hf_downstream_unref(downstream); /* the caller keeps it as long as the stage lives */
+    return downstream;
 }
 
 int stage_do(struct stage *stage, struct hfi_op *op, enum hfi_op_kind kind) {

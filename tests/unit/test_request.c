@@ -240,8 +240,11 @@ static void test_names(void **state) {
     assert_int_equal(hfi_caller_count(caller), 3);
     assert_string_equal(hf_downstream_name(hfi_caller_at(caller, 0)), "b"); /* as given */
     assert_null(hfi_caller_at(caller, 3));
-    assert_ptr_equal(hfi_caller_downstream(caller, "a"), hfi_caller_at(caller, 1));
-    assert_ptr_equal(hfi_caller_downstream(caller, "c"), hfi_caller_at(caller, 2));
+    struct hf_downstream *a = hfi_caller_downstream(caller, "a"), *c = hfi_caller_downstream(caller, "c");
+    assert_ptr_equal(a, hfi_caller_at(caller, 1));
+    assert_ptr_equal(c, hfi_caller_at(caller, 2));
+    hf_downstream_unref(a);
+    hf_downstream_unref(c);
     assert_null(hfi_caller_downstream(caller, "bb"));
     hfi_caller_free(caller);
     options[2].name = "b";

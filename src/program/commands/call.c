@@ -39,7 +39,7 @@ struct caller {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     size_t in_flight, ended; /* under lock */
-    bool keep_body;
+    bool keep_body, per_host;
 };
 struct flight {
     struct caller *caller;
@@ -74,14 +74,6 @@ static size_t wait_below(struct caller *caller, size_t most) {
     return count;
 }
 
-/* hf_call_start says with a code alone what it does not send. */
-static int refuse(int code) {
-    if (code == HF_EINVAL)
-        return hfi_usage("call", "method and header names are words, a path has no blanks or #, framing headers are holdfast's",
-                         "the method, the path or a header cannot be sent");
-    return hfi_usage("call", code == HF_ETEXT ? "leave line breaks out of headers" : NULL, "%s", hf_strerror(code));
-}
-
 static int call_all(struct caller *caller, size_t parallel) {
     struct flight *flights = hfi_arena_array(&caller->session.config.arena, caller->count, sizeof *flights);
     struct hfi_progress progress;
@@ -99,7 +91,7 @@ static int call_all(struct caller *caller, size_t parallel) {
             pthread_mutex_lock(&caller->lock);
             caller->in_flight--;
             pthread_mutex_unlock(&caller->lock);
-            code = refuse(code);
+            code = hfi_usage("call", NULL, "%s", hf_strerror(code));
         }
     }
     wait_below(caller, 1);
@@ -138,7 +130,9 @@ static int read_request(struct caller *caller, const struct hfi_options *options
     request->idempotency_key = hfi_flag_text(options, "idempotency-key", NULL);
     request->total_timeout_ms = hfi_flag_number(options, "timeout", 0);
     request->no_retry = hfi_flag(options, "no-retry")->given;
-    if (options->argument_count > 1) {
+    if (options->argument_count > 1 && caller->per_host) {
+        request->url = options->arguments[1];
+    } else if (options->argument_count > 1) {
         const char *query = strchr(options->arguments[1], '?');
         request->path = query ? hfi_arena_copy(arena, options->arguments[1], (size_t)(query - options->arguments[1])) : options->arguments[1];
         request->query = query ? query + 1 : NULL;
@@ -161,6 +155,7 @@ static int open_client(struct caller *caller, const char *name) {
         }
         if (hf_client_new(&options->downstreams[i], 1, &caller->client, &error) != 0)
             return hfi_complain(&error);
+        caller->per_host = options->downstreams[i].per_host;
         return 0;
     }
     error.code = HF_ENOENT;
@@ -171,13 +166,22 @@ static int open_client(struct caller *caller, const char *name) {
     return hfi_complain(&error);
 }
 
+/* Said once and with its reason, before anything is sent. */
+static int check_request(struct caller *caller) {
+    struct hf_error error;
+    hf_error_init(&error);
+    return hf_client_check(caller->client, &caller->request, &error) != 0 ? hfi_complain(&error) : 0;
+}
+
 static int run_calls(struct caller *caller, const struct hfi_options *options) {
     caller->count = (size_t)hfi_flag_number(options, "repeat", 1);
     caller->records = hfi_arena_array(&caller->session.config.arena, caller->count, sizeof *caller->records);
     caller->keep_body = hfi_flag(options, "body")->given;
-    int code = read_request(caller, options);
+    int code = open_client(caller, options->arguments[0]);
     if (code == 0)
-        code = open_client(caller, options->arguments[0]);
+        code = read_request(caller, options);
+    if (code == 0)
+        code = check_request(caller);
     if (code == 0)
         code = call_all(caller, (size_t)hfi_flag_number(options, "parallel", 1));
     hf_client_close(caller->client);
@@ -199,12 +203,14 @@ static int run(const struct hfi_options *options) {
 
 const struct hfi_command hfi_command_call = {
     .name = "call",
-    .arguments = "DOWNSTREAM [PATH]",
+    .arguments = "DOWNSTREAM [PATH|URL]",
     .summary = "Calls a downstream with all its limits, retries and its breaker",
-    .about = "Prints the outcome, the attempts and the times of the last one's phases. Exit code 1 when any call failed.",
+    .about = "Prints the outcome, the attempts and the times of the last one's phases. Exit code 1 when any call failed. A\n"
+             "downstream with `per_host: true` takes a whole URL; every host it names has a breaker of its own.",
     .example = "holdfast call payments /charges/17\n"
                "holdfast call payments /charges --data '{\"amount\":7}' --idempotency-key 4711\n"
-               "holdfast call payments /healthz --repeat 100 --parallel 10",
+               "holdfast call payments /healthz --repeat 100 --parallel 10\n"
+               "holdfast call hooks https://customer.example/hook --data @event.json",
     .flags = flags,
     .min_arguments = 1,
     .max_arguments = 2,

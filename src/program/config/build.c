@@ -55,6 +55,8 @@ static void build_downstreams(struct hfi_config *config) {
         hf_downstream_options_init(&to[i]);
         to[i].name = from[i].item.name;
         to[i].url = from[i].url;
+        to[i].per_host = from[i].per_host;
+        to[i].hosts_max = from[i].hosts_max;
         to[i].headers = from[i].headers.items;
         to[i].header_count = from[i].headers.count;
         to[i].ca_file = from[i].ca_file;

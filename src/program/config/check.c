@@ -118,6 +118,7 @@ static void check_downstreams(struct hfi_config *config) {
         check_rules(config, &downstreams[i].item, &downstreams[i].rules, options.rules);
         options.header_count = config->runner.downstreams[i].header_count;
         options.url = "http://localhost";
+        options.per_host = false;
         check_options(config, &downstreams[i].item, "headers", &options);
         options.header_count = 0;
         options.signing_secret_count = config->runner.downstreams[i].signing_secret_count;

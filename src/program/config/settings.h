@@ -71,7 +71,8 @@ struct hfi_downstream_setting {
     struct hfi_texts signing_secrets;
     int64_t response_limit, header_limit;
     int backoff, jitter, breaker_429, gate_scope, on_open, private_networks;
-    bool send_remaining_time, accept_compressed;
+    uint32_t hosts_max;
+    bool send_remaining_time, accept_compressed, per_host;
 };
 struct hfi_queue_setting {
     struct hfi_item item;

@@ -20,8 +20,26 @@ static bool is_web_url(const char *url) {
     return (strncmp(url, "http://", 7) == 0 && url[7]) || (strncmp(url, "https://", 8) == 0 && url[8]);
 }
 
+/* Where its calls go: to its own url, or to that of each call. */
+static void check_place(struct hfi_binding *binding, const struct hfi_downstream_setting *downstream) {
+    const struct hfi_item *item = &downstream->item;
+    if (!downstream->url && !downstream->per_host)
+        hfi_bind_error(binding, "config.missing_key", item->node, "add url: https://host[:port][/path]",
+                       "the key `url` is missing");
+    if (downstream->url && downstream->per_host)
+        hfi_bind_error(binding, "config.per_host", at(item, "url"), "leave one of the two out",
+                       "with per_host each call brings a url of its own");
+    if (downstream->probe_path && downstream->per_host)
+        hfi_bind_error(binding, "config.per_host", at(item, "probe"), "leave it out",
+                       "with per_host there is no one place to probe");
+    if (!downstream->per_host && hfi_tree_child(item->node, "hosts_max"))
+        hfi_bind_error(binding, "config.per_host", at(item, "hosts_max"), "add per_host: true, or leave it out",
+                       "it says nothing without per_host");
+}
+
 static void check_downstream(struct hfi_binding *binding, const struct hfi_downstream_setting *downstream) {
     const struct hfi_item *item = &downstream->item;
+    check_place(binding, downstream);
     if (downstream->url && (!is_web_url(downstream->url) || strpbrk(downstream->url, "?# \t")))
         hfi_bind_error(binding, "config.url", at(item, "url"), "write https://host[:port][/path]",
                        "`%.100s` is not an http or https URL without query", downstream->url);
@@ -62,7 +80,11 @@ static void check_target(struct hfi_binding *binding, const struct hfi_config *c
         hfi_bind_error(binding, "config.missing_key", job->item.node, "name one of downstreams", "the key `downstream` is missing");
         return;
     }
-    if (hfi_config_downstream(config, job->downstream))
+    const struct hfi_downstream_setting *found = hfi_config_downstream(config, job->downstream);
+    if (found && found->per_host)
+        hfi_bind_error(binding, "config.per_host", at(&job->item, "downstream"), "name a downstream with a url",
+                       "`%.120s` takes a URL with every call, and a job of kind http has only a path", job->downstream);
+    if (found)
         return;
     hfi_nearest_init(&nearest, job->downstream);
     for (size_t i = 0; i < config->settings.downstreams.count; i++)

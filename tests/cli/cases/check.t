@@ -194,7 +194,7 @@ jobs:
 end
 $ holdfast check --config y.yaml
 E y.yaml:2:15: downstreams.port.url: url: its port is not a number from 1 to 65535 (write it as https://host[:port][/path]) [config.downstream]
-E y.yaml:3:15: downstreams.host.url: url: it has no valid host (write it as https://host[:port][/path]) [config.downstream]
+E y.yaml:3:15: downstreams.host.url: url: its host has one bracket only (write it as https://host[:port][/path]) [config.downstream]
 E y.yaml:4:38: downstreams.length.headers: Content-Length: the header is set by holdfast itself (leave it out) [config.downstream]
 E y.yaml:6:51: jobs.push.headers: transfer-encoding: the header is set by holdfast itself (leave it out) [config.downstream]
 DOWNSTREAM  ATTEMPTS  LONGEST CALL  FIRST CUT TRY  OPENS AFTER  BREAKS

@@ -69,8 +69,8 @@ $ holdfast job list --queue ''
 
 # What a request cannot carry is not sent.
 $ printf 'downstreams: {s: {url: "http://127.0.0.1:9"}}\n' > call.yaml; holdfast call s '/a b' --config call.yaml
-! holdfast: call: the method, the path or a header cannot be sent (method and header names are words, a path has no blanks or #, framing headers are holdfast's)
+! holdfast: path: it holds a space, a control character, a byte outside ASCII, ? or # (percent-encode it, and give the query as query)
 [2]
 $ holdfast call s / --header 'Content-Length: 9' --config call.yaml
-! holdfast: call: the method, the path or a header cannot be sent (method and header names are words, a path has no blanks or #, framing headers are holdfast's)
+! holdfast: Content-Length: the header is set by holdfast itself (leave it out)
 [2]
