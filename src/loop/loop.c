@@ -42,17 +42,25 @@ static void disarm(struct hfi_scheduler *self, struct hfi_timer *timer) {
     hfi_timer_heap_disarm(&((struct hfi_loop *)self)->heap, timer);
 }
 
-static void on_timer(uv_timer_t *handle) {
-    struct hfi_loop *loop = handle->data;
-    loop->set_for = HFI_FOREVER_US;
+static void fire(struct hfi_loop *loop) {
     loop->turn = hfi_mono_now();
     hfi_timer_heap_fire(&loop->heap, loop->turn);
 }
 
-/* What was posted on this thread: it is awake, so no bell was rung. What these tasks post comes in the next turn. */
+static void on_timer(uv_timer_t *handle) {
+    struct hfi_loop *loop = handle->data;
+    loop->set_for = HFI_FOREVER_US;
+    fire(loop);
+}
+
+/*
+ * What was posted on this thread: it is awake, so no bell was rung. What these tasks want at once (libcurl does) happens
+ * at once, without asking the kernel first. What they post comes in the next turn.
+ */
 static void run_own_tasks(struct hfi_loop *loop) {
     loop->own_tasks = false;
     hfi_task_queue_run(&loop->tasks);
+    fire(loop);
     if (loop->own_tasks && !atomic_load(&loop->stopping))
         uv_async_send(&loop->async);
 }
