@@ -170,6 +170,15 @@ static const struct wire_case pooled[] = {
      .warm = true},
 };
 
+/* 100,000 zeros, as gzip packs them. */
+#define BOMB                                                                                                           \
+    "\037\213\010\000\000\000\000\000\002\003\355\301\061\001\000\000\000\302\240\365\117\155\015\017\240"             \
+    "\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000"             \
+    "\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000"             \
+    "\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000"             \
+    "\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\200\127\003\175"             \
+    "\225\021\324\240\206\001\000"
+
 /* More than anybody needs. The texts are made in main. */
 #define LONG_TEXT 700000
 static char many_1xx[LONG_TEXT], many_headers[LONG_TEXT], long_header[LONG_TEXT], long_extension[LONG_TEXT];
@@ -179,12 +188,21 @@ static const struct wire_case sizes[] = {
     {"a compressed body over the limit", /* nothing is unpacked unasked: its bytes are counted as they come */
      ANSWER(OK_HEAD "Content-Encoding: gzip\r\nContent-Length: 1001\r\n\r\n" THOUSAND "1"),
      REFUSED("http.body_too_large"), AT(RECEIVE, YES)},
+    {"a compressed bomb, unpacked", ANSWER(OK_HEAD "Content-Encoding: gzip\r\nContent-Length: 132\r\n\r\n" BOMB),
+     REFUSED("http.body_too_large"), AT(RECEIVE, YES), .compressed = true},
+    {"a compressed bomb, passed on", ANSWER(OK_HEAD "Content-Encoding: gzip\r\nContent-Length: 132\r\n\r\n" BOMB), FINE,
+     AT(RECEIVE, YES)},
+    {"a bomb that is cut", ANSWER(OK_HEAD "Content-Encoding: gzip\r\nContent-Length: 132\r\n\r\n\037\213"),
+     DOWN("curl.partial_file"), AT(RECEIVE, YES), .compressed = true},
     {"chunks over the limit", ANSWER(CHUNKED "3e8\r\n" THOUSAND "\r\n1\r\n1\r\n0\r\n\r\n"),
      REFUSED("http.body_too_large"), AT(RECEIVE, YES)},
     {"a body at the limit", ANSWER_KEEP(OK_HEAD "Content-Length: 1000\r\n\r\n" THOUSAND), FINE, AT(RECEIVE, YES)},
     {"a body without end", ANSWER(OK_HEAD "\r\n" THOUSAND THOUSAND), REFUSED("http.body_too_large"), AT(RECEIVE, YES)},
     {"a thousand 1xx, then the answer", {.answer = many_1xx, .then = PEER_FIN}, FINE, AT(RECEIVE, YES)},
-    {"headers of 600 KB", {.answer = many_headers, .then = PEER_FIN}, REFUSED("curl.recv_error"), AT(RECEIVE, MAYBE)},
+    {"headers of 600 KB",
+     {.answer = many_headers, .then = PEER_FIN},
+     REFUSED("http.headers_too_large"),
+     AT(RECEIVE, MAYBE)},
     {"one header of 600 KB", {.answer = long_header, .then = PEER_FIN}, REFUSED("curl.recv_error"), AT(RECEIVE, MAYBE)},
     {"a chunk extension of 600 KB", {.answer = long_extension, .then = PEER_FIN}, FINE, AT(RECEIVE, YES)},
 };

@@ -86,6 +86,7 @@ static int open_client(struct combination *c, int64_t limit_ms) {
         policy.breaker_window_ms = 2 * limit_ms;
     options.policy = &policy;
     options.response_limit = 1000;
+    options.accept_compressed = c->row->compressed;
     int port = open_peer(c);
     snprintf(url, sizeof url, "http%s://127.0.0.1:%d", c->row->tls ? "s" : "", port);
     return port < 0 ? -1 : hf_client_new(&options, 1, &c->client, NULL);

@@ -27,6 +27,7 @@ struct wire_case {
     unsigned kinds;     /* of enum wire_kind; 0: all */
     const char *method; /* instead of GET */
     bool tls;           /* https */
+    bool compressed;    /* the downstream takes compressed answers */
     bool warm;          /* after a good answer, on its connection */
     const char *poke;   /* … on which this came meanwhile, unasked … */
     bool poke_closes;   /* … and which is closed then */
