@@ -31,7 +31,7 @@ static void on_done(struct hf_response *response, void *user) {
     (void)user;
     w.failed = w.failed || hf_response_status(response) != 200;
     hf_response_free(response);
-    if (!w.failed && meter_count() && hf_call_start(w.client, &request, NULL, on_done, NULL) == 0)
+    if (!w.failed && meter_count() && hf_call_start(w.client, &request, NULL, on_done, NULL, NULL) == 0)
         return;
     pthread_mutex_lock(&w.lock);
     if (--w.open == 0)
@@ -51,7 +51,7 @@ static bool holdfast(const char *url, int concurrency) {
     w.failed = false;
     w.open = concurrency;
     for (int i = 0; i < concurrency; i++)
-        if (hf_call_start(w.client, &request, NULL, on_done, NULL))
+        if (hf_call_start(w.client, &request, NULL, on_done, NULL, NULL))
             abort();
     pthread_mutex_lock(&w.lock);
     while (w.open > 0)

@@ -38,6 +38,7 @@ struct hf_downstream_options {
                                            bytes; several while one is exchanged for another: all of them sign */
     size_t signing_secret_count;        /* 0: unsigned; 8 at most */
     bool send_remaining_time;  /* false; sends Holdfast-Timeout-Ms: what is left of the total */
+    bool send_attempt;         /* false; sends Holdfast-Attempt: which attempt of its call this is, from 1 */
     const char *probe_path;    /* NULL: jobs are the probes; else a GET of it, one at a time, while due jobs are parked */
     const struct hf_policy_options *policy; /* NULL: the defaults */
     const struct hf_rule *rules; /* NULL; own rules on answers and failures, before the built-in tables: classify.h */
@@ -81,6 +82,9 @@ struct hf_request {
     const char *idempotency_key; /* NULL; sent as Idempotency-Key with every attempt, makes any method repeatable */
     int64_t total_timeout_ms;    /* 0: the policy's; else the smaller of both */
     bool no_retry;               /* exactly one attempt */
+    int64_t attempt_timeout_ms;  /* 0: the policy's; else the smaller of both */
+    bool no_hedge;               /* no second attempt beside a slow one */
+    bool own_limit;              /* a 429 with Retry-After keeps back the caller alone, who heeds it: everybody else goes on */
     const struct hf_rule *rules; /* NULL; for this call alone, before those of the downstream */
     size_t rule_count;
     const char *url; /* NULL; for a per_host downstream, which needs it: absolute http or https URL, without userinfo and
@@ -133,11 +137,11 @@ HF_API void hf_client_close(struct hf_client *client);
 typedef void (*hf_call_fn)(struct hf_response *response, void *user);
 
 /*
- * Starts a call. `id` (may be NULL) is for hf_call_cancel. From another thread the callback may run before this
+ * Starts a call. `id` (may be NULL) is for hf_call_cancel; `error` (may be NULL) says what cannot be sent and why. From another thread the callback may run before this
  * returns. Errors: HF_EINVAL, HF_ENOENT (no such downstream), HF_ETEXT (CR, LF or NUL in a header), HF_ECLOSED, HF_ENOMEM.
  */
 HF_API int hf_call_start(struct hf_client *client, const struct hf_request *request, uint64_t *id, hf_call_fn done,
-                         void *user);
+                         void *user, struct hf_error *error);
 /*
  * Would this client take the request? The same checks as a start makes, with details in `error`; nothing is called and no
  * host is made. Errors as hf_call_start. Any thread. Since 0.1.

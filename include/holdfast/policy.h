@@ -22,6 +22,7 @@ enum hf_on_open { HF_ON_OPEN_PARK, HF_ON_OPEN_FAIL };
 enum hf_gate_scope { HF_GATE_DOWNSTREAM, HF_GATE_CALL };
 
 #define HF_BACKOFF_TABLE_MAX 16
+#define HF_HEDGE_MAX 4
 
 HF_BEGIN
 
@@ -49,6 +50,10 @@ struct hf_policy_options {
     double budget_ratio;       /* 0.2 */
     uint32_t budget_floor;     /* 10 */
     int64_t budget_window_ms;  /* 10 s */
+    /* hedging: further attempts of one try beside a slow one; only of calls that may be repeated */
+    uint32_t hedge_max;      /* 0 = off; HF_HEDGE_MAX at most */
+    int64_t hedge_delay_ms;  /* 2 s without an answer before the next one; a failure sends it at once */
+    bool hedge_p95;          /* false; true: the delay is the downstream's p95 as soon as it is known, 10 ms at least */
     /* Retry-After */
     int64_t retry_after_cap_ms; /* 1 h */
     int64_t gate_cap_ms;        /* 60 s */
@@ -114,9 +119,11 @@ HF_API int hf_policy_check(const struct hf_policy_options *options, hf_finding_f
 /* What a policy amounts to, for people who have to choose its numbers. */
 struct hf_policy_figures {
     uint32_t size;
-    uint32_t attempts;       /* of one call, at most */
+    uint32_t tries;          /* of one call, at most: the first and its retries */
+    uint32_t attempts;       /* the same with all their hedges */
     uint32_t cut_try;        /* the first try that cannot have its whole time, from 1; 0: all of them fit the total */
     uint32_t trip_attempts;  /* the fewest attempts, all of them failing, that open the breaker (its earliest trip) */
+    int64_t try_ms;          /* the longest one try takes: an attempt, and its hedges one after the other */
     int64_t need_ms;         /* what all tries and their longest waits take, saturating */
     int64_t longest_call_ms; /* what a call takes at most: that, or the total */
     int64_t cut_at_ms;       /* when that try begins at the latest; -1 without one */
@@ -140,7 +147,7 @@ struct hf_ladder {
     uint64_t max_calls_per_job;     /* 100 */
     const struct hf_policy_options *policy; /* NULL: the type calls no downstream */
     /* written by hf_ladder_check */
-    uint64_t worst_calls;           /* executions × attempts; 1 when not repeatable: more needs proof that nothing was sent */
+    uint64_t worst_calls;           /* executions × attempts × (1 + hedges); 1 when not repeatable: more needs proof that nothing was sent */
     int64_t time_to_death_ms;       /* Σ waits + executions × min(total, execution timeout), saturating */
 };
 static inline void hf_ladder_init(struct hf_ladder *ladder) {

@@ -163,8 +163,10 @@ static int open_ticket(struct hf_client *client, const struct hf_request *reques
 }
 
 int hf_call_start(struct hf_client *client, const struct hf_request *request, uint64_t *id, hf_call_fn done,
-                  void *user) {
-    return client && request && done ? open_ticket(client, request, id, done, user, NULL) : HF_EINVAL;
+                  void *user, struct hf_error *error) {
+    if (!client || !request || !done)
+        return hfi_fail(error, HF_EINVAL, "call", NULL, "client, request or callback is NULL");
+    return open_ticket(client, request, id, done, user, error);
 }
 
 int hf_client_check(struct hf_client *client, const struct hf_request *request, struct hf_error *error) {

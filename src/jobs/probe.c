@@ -30,7 +30,7 @@ static void ended(struct hf_response *response, void *user) {
 static void ask(struct hfi_runner *runner, struct hfi_site *site) {
     struct hf_request request = hf_request_to(hf_downstream_name(site->downstream), "GET", site->probe_path);
     request.no_retry = true;
-    int code = hfi_call_start(runner->parts.caller, &request, ended, site, &site->probe);
+    int code = hfi_call_start(runner->parts.caller, &request, ended, site, &site->probe, NULL);
     if (code == 0) {
         runner->out++;
         return;

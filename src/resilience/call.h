@@ -46,7 +46,7 @@ const char *hfi_caller_probe_path(const struct hfi_caller *caller, size_t index)
  * will not begin is discarded), begin on the scheduler's; when that fails the call is still there to be discarded.
  */
 int hfi_call_start(struct hfi_caller *caller, const struct hf_request *request, hf_call_fn done, void *user,
-                   struct hfi_call **call);
+                   struct hfi_call **call, struct hf_error *error);
 int hfi_call_new(struct hfi_caller *caller, const struct hf_request *request, hf_call_fn done, void *user,
                  struct hfi_call **call, struct hf_error *error);
 int hfi_call_begin(struct hfi_call *call);
@@ -55,8 +55,6 @@ void hfi_call_give_up(struct hfi_call *call); /* not begun and cannot be: `done`
 /* Ends it as `call.cancelled`; `done` runs within one loop turn. No-op on one that is ending. */
 void hfi_call_cancel(struct hfi_call *call);
 uint32_t hfi_call_attempts(const struct hfi_call *call); /* on the wire so far */
-/* A 429 of this call gates a limit key of its owner, who acts on the outcome's gate_limit; not the downstream. */
-void hfi_call_limit_gated(struct hfi_call *call);
 
 /* The answer behind the public accessors. */
 struct hf_response {

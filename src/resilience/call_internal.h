@@ -8,12 +8,12 @@
 #include "resilience/call.h"
 #include "resilience/target.h"
 
-/* The inside of the call, for caller.c (who is called), call_new.c (the copy of a request), call_state.c (its states)
- * and call.c (its life). */
+/* The inside of the call, for caller.c (who is called), call_new.c (the copy of a request), call_state.c (its states),
+ * call_attempt.c (what it has on the wire), call_hedge.c (second attempts of a try) and call.c (its life). */
 
 /*
- * READY: made, not begun. QUEUED: waits for a slot of the bulkhead. ATTEMPT: on the wire. BACKOFF: waits for the next
- * try. ENDING: over, `done` comes in the next turn. ENDED: `done` ran.
+ * READY: made, not begun. QUEUED: waits for a slot of the bulkhead. ATTEMPT: a try is on the wire, with as many attempts
+ * as its hedges make. BACKOFF: waits for the next try. ENDING: over, `done` comes in the next turn. ENDED: `done` ran.
  */
 #define HFI_CALL_STATE_MAP(X)                                                                                          \
     X(READY, "ready")                                                                                                  \
@@ -21,6 +21,15 @@
 #define HFI_CALL_STATE_MEMBER(name, text) HFI_CALL_##name,
 enum hfi_call_state { HFI_CALL_STATE_MAP(HFI_CALL_STATE_MEMBER) HFI_CALL_STATES };
 #undef HFI_CALL_STATE_MEMBER
+
+/* One attempt on the wire, or room for one. */
+struct hfi_call_attempt {
+    struct hfi_call *call;
+    struct hfi_attempt *wire; /* NULL: free */
+    struct hf_permit permit;
+    struct hf_mono deadline, connect_deadline;
+    bool hedge, connected; /* connected: within its limit, so that limit is over */
+};
 
 struct hfi_call {
     struct hfi_caller *caller;
@@ -37,19 +46,27 @@ struct hfi_call {
     const char *message_id; /* of a signed one, for all its attempts: its key, or random */
     const void *body;
     size_t body_length;
-    size_t header_count; /* of `headers`, behind the struct; the remaining time comes last */
+    size_t header_count; /* of `headers`, behind the struct; those that differ from attempt to attempt come last */
     struct hfi_rules rules; /* of this call, behind the headers */
-    bool has_key, no_retry, limit_gated;
-    int64_t total_ms;
+    bool has_key, no_retry, own_limit;
+    int64_t total_ms, attempt_ms;
 
     struct hfi_timer timer; /* armed from begin to end: moving it cannot fail */
-    struct hf_mono deadline, attempt_deadline, connect_deadline, wakes;
-    struct hfi_attempt *attempt;
-    struct hf_permit permit;
-    uint32_t tries, attempts; /* started / reached the transport */
-    enum hf_sent sent;        /* the most that any attempt may have sent */
+    struct hf_mono deadline, wakes;
     struct hfi_again again;
-    char remaining[24];
+    bool counted;      /* as a call of the budget */
+    uint32_t attempts; /* reached the transport */
+    uint32_t hedges;   /* of them */
+    enum hf_sent sent; /* the most that any attempt may have sent */
+
+    /* the try on the wire */
+    struct hfi_call_attempt *slots; /* one, and one for each hedge a try may have */
+    uint32_t slot_count, live;
+    uint32_t hedges_left;
+    struct hf_mono hedge_at;   /* the next one; only with some left */
+    struct hf_mono not_before; /* what failed attempts of this try were asked to wait for */
+
+    char remaining[24], number[12]; /* of the newest attempt */
     struct hf_header headers[];
 };
 
@@ -86,6 +103,27 @@ static inline struct hf_mono hfi_earlier(struct hf_mono a, struct hf_mono b) {
     return a.us < b.us ? a : b;
 }
 
+/* call_attempt.c */
+/* Puts an attempt with `permit` on the wire. When that fails nothing started, and the permit is the caller's again. */
+int hfi_call_send(struct hfi_call *call, const struct hf_permit *permit, bool hedge, struct hf_mono now);
+/* Gives back what an ended attempt held; its slot is free then. */
+void hfi_call_release(struct hfi_call_attempt *attempt, const struct hf_outcome *outcome, struct hf_mono now);
+/* Takes it off the wire; its permit is still held. The stage it had come to. */
+enum hf_stage hfi_call_cut(struct hfi_call_attempt *attempt, struct hfi_phases *phases, enum hf_sent *sent);
+/* Takes all off the wire and releases them as `outcome`, which gets stage and phases of the first. */
+void hfi_call_cut_all(struct hfi_call *call, struct hf_outcome *outcome, struct hf_mono now);
+/* The limit of its own that an attempt has reached, NULL: none. */
+const char *hfi_call_limit(struct hfi_call_attempt *attempt, struct hf_mono now);
+/* When the try on the wire has to be looked at again. */
+struct hf_mono hfi_call_next_look(const struct hfi_call *call);
+void hfi_call_short(int rc, struct hf_outcome *outcome); /* our own shortage, not the peer's failure */
+
+/* call_hedge.c */
+uint32_t hfi_call_hedges(const struct hfi_target *target, const struct hf_request *request, bool repeatable);
+void hfi_call_hedge_plan(struct hfi_call *call, struct hf_mono now); /* a try begins */
+/* One more attempt of this try, if it may have one: nothing that stands in its way is a failure (R18). */
+void hfi_call_hedge(struct hfi_call *call, struct hf_mono now);
+
 /* call_state.c */
 #define HFI_SLOT_POLL_MS 10 /* for slots that guards on other threads hold */
 void hfi_call_move(struct hfi_call *call, enum hfi_call_state to, const char *why); /* the one state change */
@@ -95,7 +133,10 @@ void hfi_target_watch(struct hfi_target *target);
 /* call.c */
 void hfi_call_finish(struct hfi_call *call); /* tells `done` now; the call is gone */
 void hfi_target_poll(struct hfi_timer *timer, void *user);
+/* An attempt is over, by its facts or cut by a limit (`facts` NULL). The call may be gone afterwards. */
+void hfi_call_over(struct hfi_call_attempt *attempt, struct hf_outcome *outcome, const struct hfi_attempt_facts *facts);
 /* call_new.c */
-void hfi_call_keep_answer(struct hfi_call *call, const struct hfi_attempt_facts *facts);
+void hfi_call_keep_answer(struct hfi_call *call, const struct hfi_attempt_facts *facts); /* in place of what it had */
+void hfi_call_drop_answer(struct hfi_call *call);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "holdfast/classify.h"
 #include "resilience/call_internal.h"
 #include "resilience/key.h"
 
@@ -121,6 +122,9 @@ int hfi_request_check(const struct hf_request *request, struct hf_error *error) 
     if (request->total_timeout_ms < 0)
         return hfi_fail(error, HF_EINVAL, "total_timeout_ms", NULL, "%lld is negative",
                         (long long)request->total_timeout_ms);
+    if (request->attempt_timeout_ms < 0)
+        return hfi_fail(error, HF_EINVAL, "attempt_timeout_ms", NULL, "%lld is negative",
+                        (long long)request->attempt_timeout_ms);
     int rc = check_place(request, error);
     if (rc == 0)
         rc = hfi_headers_check(request->headers, request->header_count, error);
@@ -147,6 +151,12 @@ static size_t text_room(const struct hfi_target *target, const struct hf_request
     return room + request->body_length;
 }
 
+static bool has_key(const struct hfi_target *target, const struct hf_request *request) {
+    static const char name[] = "Idempotency-Key";
+    return request->idempotency_key || hfi_headers_find(request->headers, request->header_count, name) ||
+           hfi_headers_find(target->headers, target->header_count, name);
+}
+
 static char *put_url(struct hfi_call *call, const struct hf_request *request, char *at) {
     const struct hfi_target *target = call->target;
     if (target->per_host)
@@ -159,7 +169,8 @@ static char *put_url(struct hfi_call *call, const struct hf_request *request, ch
     return at + 1;
 }
 
-/* The downstream's headers unless the request has its own, the request's, the key, and what is left of the total. */
+/* The downstream's headers unless the request has its own, the request's, the key, and what differs from attempt
+   to attempt. */
 static char *put_headers(struct hfi_call *call, const struct hf_request *request, char *at) {
     const struct hfi_target *target = call->target;
     size_t count = 0;
@@ -174,11 +185,14 @@ static char *put_headers(struct hfi_call *call, const struct hf_request *request
         call->headers[count].name = "Idempotency-Key";
         at = put(at, request->idempotency_key, &call->headers[count++].value);
     }
-    const struct hf_header *key = hfi_headers_find(call->headers, count, "Idempotency-Key");
-    call->has_key = key != NULL;
     if (target->signing) {
+        const struct hf_header *key = hfi_headers_find(call->headers, count, "Idempotency-Key");
         call->message_id = key ? key->value : hfi_uuid(at);
         at += UUID_ROOM;
+    }
+    if (target->send_attempt) {
+        call->headers[count].name = "Holdfast-Attempt";
+        call->headers[count++].value = call->number;
     }
     if (target->send_remaining_time) {
         call->headers[count].name = "Holdfast-Timeout-Ms";
@@ -188,14 +202,26 @@ static char *put_headers(struct hfi_call *call, const struct hf_request *request
     return at;
 }
 
+/* What one call may ask for: less than the policy allows, never more (F5). */
+static int64_t smaller(int64_t policy_ms, int64_t asked_ms) {
+    return asked_ms > 0 && asked_ms < policy_ms ? asked_ms : policy_ms;
+}
+
 static struct hfi_call *copy(struct hfi_target *target, const struct hf_request *request) {
-    size_t slots = target->header_count + request->header_count + 2, room = text_room(target, request);
+    const struct hf_policy_options *policy = &target->downstream->policy->options;
+    size_t headers = target->header_count + request->header_count + 3, room = text_room(target, request);
     room += hfi_rules_room(request->rules, request->rule_count);
-    struct hfi_call *call = hfi_alloc(sizeof *call + slots * sizeof *call->headers + room);
+    bool key = has_key(target, request);
+    size_t attempts = 1 + hfi_call_hedges(target, request, hf_may_repeat(request->method, key, HF_SENT_YES));
+    struct hfi_call *call = hfi_alloc(sizeof *call + headers * sizeof *call->headers +
+                                      attempts * sizeof *call->slots + room);
     if (!call)
         return NULL;
     call->target = target;
-    char *at = hfi_rules_put(&call->rules, request->rules, request->rule_count, (char *)(call->headers + slots));
+    call->has_key = key;
+    call->slots = (struct hfi_call_attempt *)(void *)(call->headers + headers);
+    call->slot_count = (uint32_t)attempts;
+    char *at = hfi_rules_put(&call->rules, request->rules, request->rule_count, (char *)(call->slots + attempts));
     at = put(at, request->method, &call->method);
     at = put_url(call, request, at);
     at = put_headers(call, request, at);
@@ -205,10 +231,9 @@ static struct hfi_call *copy(struct hfi_target *target, const struct hf_request 
         memcpy(at, request->body, request->body_length);
     }
     call->no_retry = request->no_retry;
-    const struct hf_policy *policy = target->downstream->policy;
-    call->total_ms = policy->options.total_timeout_ms;
-    if (request->total_timeout_ms > 0 && request->total_timeout_ms < call->total_ms)
-        call->total_ms = request->total_timeout_ms;
+    call->own_limit = request->own_limit;
+    call->total_ms = smaller(policy->total_timeout_ms, request->total_timeout_ms);
+    call->attempt_ms = smaller(policy->attempt_timeout_ms, request->attempt_timeout_ms);
     return call;
 }
 
@@ -280,8 +305,20 @@ static struct hf_header *copy_answer_headers(const struct hfi_attempt_facts *fac
     return headers;
 }
 
+void hfi_call_drop_answer(struct hfi_call *call) {
+    struct hf_response *response = call->response;
+    hfi_free(response->body);
+    hfi_free(response->headers);
+    response->status = 0;
+    response->body = NULL;
+    response->body_length = 0;
+    response->headers = NULL;
+    response->header_count = 0;
+}
+
 void hfi_call_keep_answer(struct hfi_call *call, const struct hfi_attempt_facts *facts) {
     struct hf_response *response = call->response;
+    hfi_call_drop_answer(call);
     char *body = facts->body_length > 0 ? hfi_alloc(facts->body_length + 1) : NULL;
     struct hf_header *headers = facts->header_count > 0 ? copy_answer_headers(facts) : NULL;
     if ((facts->body_length > 0 && !body) || (facts->header_count > 0 && !headers)) {

@@ -45,13 +45,12 @@ static void leave_queued(struct hfi_call *call) {
 }
 
 static void enter_attempt(struct hfi_call *call) {
-    call->target->in_flight++;
-    hfi_call_wake_at(call, hfi_earlier(call->connect_deadline, call->attempt_deadline));
+    hfi_call_wake_at(call, hfi_call_next_look(call));
 }
 
 static void leave_attempt(struct hfi_call *call) {
-    call->attempt = NULL;
-    call->target->in_flight--;
+    assert(call->live == 0); /* or a permit would be lost */
+    (void)call;
 }
 
 static void enter_backoff(struct hfi_call *call) {

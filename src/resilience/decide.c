@@ -40,6 +40,16 @@ static const char * final(const struct hfi_decide_in *in) {
     return NULL;
 }
 
+bool hfi_decide_settles(const struct hf_outcome *outcome) {
+    if (outcome->kind == HF_OUTCOME_FAILURE)
+        return outcome->retry == HF_RETRY_NONE;
+    return outcome->kind != HF_OUTCOME_REJECTED;
+}
+
+bool hfi_decide_hedge(const struct hf_outcome *outcome) {
+    return outcome->kind == HF_OUTCOME_FAILURE && outcome->retry == HF_RETRY_NOW && outcome->retry_after_ms <= 0;
+}
+
 void hfi_decide(const struct hfi_decide_in *in, struct hfi_decide_out *out) {
     int64_t asked_ms = in->outcome->retry_after_ms;
     const char *why = final(in);

@@ -36,5 +36,10 @@ struct hfi_decide_out {
     const char *why;        /* stable id: "success", "verdict", "not_repeatable", "tries", "deadline", "retry_after" … */
 };
 void hfi_decide(const struct hfi_decide_in *in, struct hfi_decide_out *out);
+/* With hedges, several attempts of one try are on the wire. Does this end of one of them end the try? Only a failure that
+   may be tried again waits for the others, and a refusal of our own. */
+bool hfi_decide_settles(const struct hf_outcome *outcome);
+/* Is it a failure after which the next hedge goes at once? Not after one that names a wait. */
+bool hfi_decide_hedge(const struct hf_outcome *outcome);
 
 #endif

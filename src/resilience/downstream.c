@@ -247,6 +247,7 @@ void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, s
     whole.rejections = atomic_load_explicit(&downstream->rejections, memory_order_relaxed);
     whole.retries = atomic_load_explicit(&downstream->retries, memory_order_relaxed);
     whole.retries_refused = atomic_load_explicit(&downstream->retries_refused, memory_order_relaxed);
+    whole.hedges = atomic_load_explicit(&downstream->hedges, memory_order_relaxed);
     whole.p50_us = hfi_histogram_quantile(&downstream->histogram, 500);
     whole.p95_us = hfi_histogram_quantile(&downstream->histogram, 950);
     whole.p99_us = hfi_histogram_quantile(&downstream->histogram, 990);

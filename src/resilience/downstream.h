@@ -21,7 +21,7 @@ struct hf_downstream {
     struct hfi_budget budget;
     struct hfi_bulkhead bulkhead;
     struct hfi_histogram histogram;
-    _Atomic uint64_t rejections, retries, retries_refused; /* attempts: the histogram's total */
+    _Atomic uint64_t rejections, retries, retries_refused, hedges; /* attempts: the histogram's total */
     hfi_breaker_fn _Atomic on_change; /* one observer besides the log: the runner. Set before calls start */
     void *user;
     struct hfi_observer *_Atomic observers; /* of the public kind: observers.c */

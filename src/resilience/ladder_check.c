@@ -33,7 +33,7 @@ static int64_t execution_ms(const struct hf_ladder *ladder, const struct hf_poli
 }
 
 static void work_out(struct hf_ladder *ladder, const struct hf_policy_options *policy) {
-    uint64_t attempts = policy == NULL ? 0 : (uint64_t)policy->retry_max + 1;
+    uint64_t attempts = policy == NULL ? 0 : ((uint64_t)policy->retry_max + 1) * ((uint64_t)policy->hedge_max + 1); /* V12 */
     /* What may not be repeated reaches the peer once: every further try needs proof that nothing was sent. */
     ladder->worst_calls = ladder->repeatable ? ladder->max_executions * attempts : attempts > 0 ? 1 : 0;
     ladder->time_to_death_ms = hfi_add(waits_ms(ladder), hfi_mul(ladder->max_executions, execution_ms(ladder, policy)));
@@ -62,10 +62,13 @@ static void check_both(const struct hf_ladder *ladder, const struct hf_policy_op
                  TEXT(policy->total_timeout_ms), TEXT(ladder->execution_timeout_ms));
     if (ladder->worst_calls > ladder->max_calls_per_job)
         hfi_find(f, true, "ladder.calls", "max_calls_per_job",
-                 "lower max_executions or retry.max, or raise max_calls_per_job if the downstream can bear it",
+                 "lower max_executions, retry.max or hedge.max, or raise max_calls_per_job if the downstream can bear it",
                  "%u executions of %llu attempts make %llu real calls for one job, %llu are allowed",
-                 ladder->max_executions, (unsigned long long)policy->retry_max + 1,
+                 ladder->max_executions, (unsigned long long)(ladder->worst_calls / ladder->max_executions),
                  (unsigned long long)ladder->worst_calls, (unsigned long long)ladder->max_calls_per_job);
+    if (!ladder->repeatable && policy->hedge_max > 0) /* V11 */
+        hfi_find(f, true, "ladder.hedge", "repeatable", "set hedge.max of the downstream to 0, or repeatable to true",
+                 "a hedge is a second call, and this type must not make one");
     if (ladder->curve_length > 0 && policy->retry_after_cap_ms > ladder->curve_ms[ladder->curve_length - 1])
         hfi_find(f, false, "ladder.retry_after", "retry_after.cap", "at most the last wait of the curve",
                  "a Retry-After may move a job by %s, the curve's last wait is %s: the longer one is used",

@@ -94,6 +94,7 @@ GETTER(const char *, rule, rule)
 GETTER(int64_t, retry_after_ms, retry_after_ms)
 GETTER(uint32_t, attempts, attempts)
 GETTER(uint32_t, retries, retries)
+GETTER(uint32_t, hedges, hedges)
 GETTER(bool, retry_refused, retry_refused)
 GETTER(int64_t, resolve_us, phases.resolve_us)
 GETTER(int64_t, connect_us, phases.connect_us)
@@ -136,7 +137,7 @@ size_t hf_outcome_print(const struct hf_outcome *outcome, char *text, size_t len
                          outcome->error_type, outcome->message[0] != '\0' ? ": " : "", outcome->message,
                          hf_class_name(outcome->klass), hf_retry_name(outcome->retry),
                          hf_verdict_name(outcome->verdict), hf_stage_name(outcome->stage), hf_sent_name(outcome->sent),
-                         wait, tries, outcome->retry_refused ? ", retry refused by the budget" : "",
+                         wait, tries, outcome->retry_refused ? ", retry refused by our own budget" : "",
                          outcome->rule[0] != '\0' ? outcome->rule : "none");
     if (whole < 0)
         return 0;

@@ -24,7 +24,7 @@ struct hf_outcome {
     enum hf_stage stage;
     enum hf_sent sent;
     int native;
-    uint32_t attempts, retries;
+    uint32_t attempts, retries, hedges;
     bool retry_refused;      /* budget */
     bool gate_downstream;    /* Retry-After of a 503 (or 429 without a limit key): gates the downstream */
     bool gate_limit;         /* Retry-After of a 429: gates the job's limit key if it has one, else the downstream */

@@ -28,6 +28,7 @@ static const struct hf_policy_options defaults = {
     .budget_ratio = 0.2,
     .budget_floor = 10,
     .budget_window_ms = 10000,
+    .hedge_delay_ms = 2000,
     .retry_after_cap_ms = 3600000,
     .gate_cap_ms = 60000,
     .gate_scope = HF_GATE_DOWNSTREAM,

@@ -49,6 +49,7 @@ static bool check_ranges(const struct hf_policy_options *o, struct hfi_findings 
         {"retry.base", o->retry_base_ms, true},
         {"retry.cap", o->retry_cap_ms, true},
         {"budget.window", o->budget_window_ms, false},
+        {"hedge.delay", o->hedge_delay_ms, false},
         {"retry_after.cap", o->retry_after_cap_ms, true},
         {"retry_after.gate_cap", o->gate_cap_ms, true},
         {"breaker.window", o->breaker_window_ms, false},
@@ -121,7 +122,7 @@ static void check_table(const struct hf_policy_options *o, struct hfi_findings *
                   i + 1, (long long)o->retry_table_ms[i], TEXT(o->retry_cap_ms));
 }
 
-/* attempts × attempt + Σ longest waits ≤ total, else which try can never run to its end. */
+/* tries × their longest + Σ longest waits ≤ total, else which try can never run to its end (V2, R6). */
 static void check_fit(const struct hf_policy_options *o, struct hfi_findings *f) {
     struct hf_policy_figures fit;
     if (o->retry_max > RETRY_MAX || o->attempt_timeout_ms > o->total_timeout_ms)
@@ -133,9 +134,10 @@ static void check_fit(const struct hf_policy_options *o, struct hfi_findings *f)
         f, !o->allow_truncated, "ladder.truncated", "total_timeout",
         o->allow_truncated ? "raise total_timeout, or lower attempt_timeout or retry.max, if every try is to have its time"
                            : "raise total_timeout, lower attempt_timeout or retry.max, or say allow_truncated: true",
-        "%u attempts of %s and their longest waits need %s, the total is %s: try %u of %u would begin at %s and %s",
-        fit.attempts, TEXT(o->attempt_timeout_ms), TEXT(fit.need_ms), TEXT(o->total_timeout_ms), fit.cut_try, fit.attempts,
-        TEXT(fit.cut_at_ms), fit.cut_at_ms >= o->total_timeout_ms ? "never run" : "never run its whole time");
+        "%u attempts of %s%s and their longest waits need %s, the total is %s: try %u of %u would begin at %s and %s",
+        fit.tries, TEXT(fit.try_ms), o->hedge_max > 0 ? " with their hedges" : "", TEXT(fit.need_ms),
+        TEXT(o->total_timeout_ms), fit.cut_try, fit.tries, TEXT(fit.cut_at_ms),
+        fit.cut_at_ms >= o->total_timeout_ms ? "never run" : "never run its whole time");
 }
 
 static void check_budget(const struct hf_policy_options *o, struct hfi_findings *f) {
@@ -144,6 +146,18 @@ static void check_budget(const struct hf_policy_options *o, struct hfi_findings 
     if (o->retry_max > 0 && o->budget_floor == 0 && o->budget_ratio == 0)
         ERROR("budget.empty", "budget.floor", "raise budget.floor or budget.ratio, or set retry.max to 0",
               "%u retries are allowed, but the budget never has one", o->retry_max);
+}
+
+static void check_hedge(const struct hf_policy_options *o, struct hfi_findings *f) {
+    if (o->hedge_max > HF_HEDGE_MAX)
+        ERROR("hedge.max", "hedge.max", "one is nearly always enough; 4 at most", "%u hedges for one try", o->hedge_max);
+    else if (o->hedge_max > 0 && hfi_mul(o->hedge_max, o->hedge_delay_ms) > o->total_timeout_ms) /* V11 */
+        ERROR("hedge.delay", "hedge.delay", "hedge.max × delay ≤ total_timeout",
+              "hedge %u would start after %s, the whole call may take %s", o->hedge_max,
+              TEXT(hfi_mul(o->hedge_max, o->hedge_delay_ms)), TEXT(o->total_timeout_ms));
+    if (o->hedge_max > 0 && o->budget_floor == 0 && o->budget_ratio == 0)
+        WARNING("hedge.budget", "hedge.max", "raise budget.floor or budget.ratio, or set hedge.max to 0",
+                "hedges are paid from the retry budget, which never has one: none is ever sent");
 }
 
 static void check_window(const struct hf_policy_options *o, struct hfi_findings *f) {
@@ -209,7 +223,7 @@ static void check_rest(const struct hf_policy_options *o, struct hfi_findings *f
 
 int hf_policy_check(const struct hf_policy_options *options, hf_finding_fn report, void *user) {
     static const check_fn checks[] = {check_order,  check_retry,  check_table, check_fit,
-                                      check_budget, check_window, check_break, check_rest};
+                                      check_budget, check_hedge,  check_window, check_break, check_rest};
     struct hf_policy_options whole;
     struct hfi_findings findings = {report, user, 0};
     if (hfi_policy_take(options, &whole) != 0)

@@ -25,22 +25,31 @@ static int64_t trip_ms(const struct hf_policy_options *options, uint32_t attempt
     return ms < (double)HFI_DURATION_MAX_MS ? (int64_t)ms : HFI_DURATION_MAX_MS;
 }
 
+/* The longest one try can take: a hedge starts with its delay, or as soon as the attempt before it has failed. */
+static int64_t try_ms(const struct hf_policy_options *o) {
+    bool later = o->hedge_p95 || o->hedge_delay_ms > o->attempt_timeout_ms;
+    int64_t apart_ms = later ? o->attempt_timeout_ms : o->hedge_delay_ms;
+    return hfi_add(o->attempt_timeout_ms, hfi_mul(o->hedge_max, apart_ms));
+}
+
 void hfi_policy_fit(const struct hf_policy_options *options, struct hf_policy_figures *figures) {
     struct hfi_backoff_rules rules;
     int64_t begin_ms = 0;
     hf_policy_figures_init(figures);
-    figures->attempts = options->retry_max + 1;
+    figures->tries = options->retry_max + 1;
+    figures->attempts = figures->tries * (1 + options->hedge_max);
+    figures->try_ms = try_ms(options);
     figures->cut_at_ms = -1;
     hfi_policy_backoff(options, &rules);
-    for (uint32_t attempt = 1; attempt <= figures->attempts; attempt++) {
-        if (attempt > 1)
-            begin_ms = hfi_add(begin_ms, hfi_add(options->attempt_timeout_ms, hfi_backoff_max_ms(&rules, attempt - 2)));
-        if (figures->cut_try == 0 && hfi_add(begin_ms, options->attempt_timeout_ms) > options->total_timeout_ms) {
-            figures->cut_try = attempt;
+    for (uint32_t try = 1; try <= figures->tries; try++) {
+        if (try > 1)
+            begin_ms = hfi_add(begin_ms, hfi_add(figures->try_ms, hfi_backoff_max_ms(&rules, try - 2)));
+        if (figures->cut_try == 0 && hfi_add(begin_ms, figures->try_ms) > options->total_timeout_ms) {
+            figures->cut_try = try;
             figures->cut_at_ms = begin_ms;
         }
     }
-    figures->need_ms = hfi_add(begin_ms, options->attempt_timeout_ms);
+    figures->need_ms = hfi_add(begin_ms, figures->try_ms);
     figures->longest_call_ms =
         figures->need_ms < options->total_timeout_ms ? figures->need_ms : options->total_timeout_ms;
     figures->trip_attempts = trip_attempts(options);

@@ -208,6 +208,7 @@ static int fill(struct hfi_target *target, const struct hf_downstream_options *o
     target->compressed = options->accept_compressed;
     target->deny_private = options->deny_private_networks;
     target->send_remaining_time = options->send_remaining_time;
+    target->send_attempt = options->send_attempt;
     target->per_host = options->per_host;
     target->hosts_max = options->hosts_max;
     if (!downstream)

@@ -41,7 +41,7 @@ struct hfi_target {
     int64_t response_limit, header_limit;
     bool compressed, deny_private;
     struct hfi_signing *signing; /* NULL: unsigned */
-    bool send_remaining_time;
+    bool send_remaining_time, send_attempt;
     bool per_host;
     uint32_t hosts_max;
     struct hfi_calls queue;

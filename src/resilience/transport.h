@@ -18,7 +18,8 @@
  */
 #define HFI_TRANSPORT_VERSION 1
 
-/* What to send. Everything stays the caller's and alive until `done` ran or `cancel` returned. */
+/* What to send. Everything stays the caller's and alive until `done` ran or `cancel` returned, but the headers: they are
+   read inside `start` only, for the next attempt's may differ. */
 struct hfi_attempt_spec {
     const char *url;    /* whole, with query */
     const char *method;

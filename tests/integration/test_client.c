@@ -168,7 +168,7 @@ static void note(struct hf_response *response, void *user) {
     snprintf(ending->type, sizeof ending->type, "%s", hf_outcome_get_error_type(hf_response_outcome(response)));
     hf_response_free(response);
     ending->deadlock = hf_call(w->client, &request, &none, NULL);
-    if (ending->next && hf_call_start(w->client, &request, NULL, note, ending->next))
+    if (ending->next && hf_call_start(w->client, &request, NULL, note, ending->next, NULL))
         ending->next->deadlock = 1;
     pthread_mutex_lock(&w->lock);
     w->ended++;
@@ -189,7 +189,7 @@ static void test_callbacks(void **state) {
     struct ending second = {.deadlock = 0}, first = {.next = &second};
     SERVE({.answer = PEER_OK});
     struct hf_request request = hf_request_to("peer", "GET", "/");
-    assert_int_equal(hf_call_start(w->client, &request, NULL, note, &first), 0);
+    assert_int_equal(hf_call_start(w->client, &request, NULL, note, &first, NULL), 0);
     wait_for(2);
     assert_int_equal(first.deadlock, HF_EDEADLK);
     assert_int_equal(second.deadlock, HF_EDEADLK);
@@ -202,7 +202,7 @@ static void test_cancel(void **state) {
     uint64_t id, early_id;
     SERVE({.then = PEER_HANG}, {.answer = PEER_OK});
     struct hf_request request = hf_request_to("peer", "GET", "/");
-    assert_int_equal(hf_call_start(w->client, &request, &id, note, &hung), 0);
+    assert_int_equal(hf_call_start(w->client, &request, &id, note, &hung, NULL), 0);
     while (peer_requests(w->peer) == 0)
         sched_yield();
     hf_call_cancel(w->client, id + 1000);
@@ -211,7 +211,7 @@ static void test_cancel(void **state) {
     wait_for(1);
     hf_call_cancel(w->client, id);
     assert_string_equal(hung.type, "call.cancelled");
-    assert_int_equal(hf_call_start(w->client, &request, &early_id, note, &early), 0);
+    assert_int_equal(hf_call_start(w->client, &request, &early_id, note, &early, NULL), 0);
     hf_call_cancel(w->client, early_id);
     wait_for(2);
     hf_response_free(call("GET", NULL));
@@ -227,7 +227,7 @@ static void test_close(void **state) {
     struct hf_request request = hf_request_to("peer", "GET", "/");
     endings[3].next = &refused;
     for (size_t i = 0; i < 20; i++)
-        assert_int_equal(hf_call_start(w->client, &request, NULL, note, &endings[i]), 0);
+        assert_int_equal(hf_call_start(w->client, &request, NULL, note, &endings[i], NULL), 0);
     struct hf_downstream *kept = hf_client_downstream(w->client, "peer");
     assert_null(hf_client_downstream(w->client, "nobody"));
     hf_client_close(w->client);
@@ -279,8 +279,8 @@ static void test_errors(void **state) {
     struct hf_request request = hf_request_to("nobody", "GET", "/");
     assert_int_equal(hf_call(w->client, &request, &response, &error), HF_ENOENT);
     assert_string_equal(error.what, "nobody");
-    assert_int_equal(hf_call_start(w->client, &request, NULL, note, NULL), HF_ENOENT);
-    assert_int_equal(hf_call_start(w->client, NULL, NULL, note, NULL), HF_EINVAL);
+    assert_int_equal(hf_call_start(w->client, &request, NULL, note, NULL, NULL), HF_ENOENT);
+    assert_int_equal(hf_call_start(w->client, NULL, NULL, note, NULL, NULL), HF_EINVAL);
     assert_int_equal(hf_call(NULL, &request, &response, NULL), HF_EINVAL);
     assert_null(response);
     struct hf_client *other = NULL;
@@ -326,10 +326,10 @@ static void test_borrowed(void **state) {
     assert_int_equal(hfi_loop_new(&loop), 0);
     assert_int_equal(hfi_client_borrow(loop, &options, 1, &client, NULL), 0);
     assert_int_equal(hfi_caller_count(hfi_client_caller(client)), 1);
-    assert_int_equal(hf_call_start(client, &request, NULL, stop_loop, loop), 0);
+    assert_int_equal(hf_call_start(client, &request, NULL, stop_loop, loop, NULL), 0);
     loop->ops->run(loop);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(hf_call_start(client, &request, NULL, keep_type, &open[i]), 0);
+        assert_int_equal(hf_call_start(client, &request, NULL, keep_type, &open[i], NULL), 0);
     hf_client_close(client); /* their starts have not even come to the loop */
     assert_int_equal(w->ended, 3);
     for (int i = 0; i < 3; i++)

@@ -53,7 +53,7 @@ static void on_done(struct hf_response *response, void *user) {
     if (ended == REQUESTS)
         loop->ops->stop(loop);
     else if (ended <= REQUESTS - AT_ONCE)
-        hf_call_start(client, &request, NULL, on_done, NULL);
+        hf_call_start(client, &request, NULL, on_done, NULL, NULL);
     inside = false;
 }
 
@@ -75,7 +75,7 @@ static void test_ten_thousand(void **state) { /* L4 */
     loop->ops = &counting;
     assert_int_equal(hfi_client_borrow(loop, &options, 1, &client, NULL), 0);
     for (int i = 0; i < AT_ONCE; i++)
-        assert_int_equal(hf_call_start(client, &request, NULL, on_done, NULL), 0);
+        assert_int_equal(hf_call_start(client, &request, NULL, on_done, NULL, NULL), 0);
     loop->ops->run(loop);
     printf("%d requests: %u timers armed, %u watches made, %u changed, %u bytes of stack between callbacks\n", REQUESTS,
            arms, watches, changes, (unsigned)(highest - lowest));

@@ -85,7 +85,7 @@ static void start(struct end *end, const char *host) {
     pthread_mutex_init(&end->lock, NULL);
     pthread_cond_init(&end->changed, NULL);
     end->response = NULL;
-    assert_int_equal(hf_call_start(client, &request, NULL, on_done, end), 0);
+    assert_int_equal(hf_call_start(client, &request, NULL, on_done, end, NULL), 0);
 }
 
 static void expect(const struct hf_response *response, const char *type, enum hf_stage stage, unsigned attempts) {

@@ -170,7 +170,7 @@ static void test_queue(void **state) {
     options.policy = &policy;
     assert_int_equal(hf_client_new(&options, 1, &client, NULL), 0);
     for (int i = 0; i < CALLS; i++)
-        assert_int_equal(hf_call_start(client, &request, NULL, on_done, NULL), 0);
+        assert_int_equal(hf_call_start(client, &request, NULL, on_done, NULL, NULL), 0);
     for (int i = 0; i < CALLS; i++)
         while (sem_wait(&ended))
             continue; /* a signal */

@@ -76,7 +76,11 @@ static void shape_policy(void) {
     policy->retry_max = (uint32_t)below(5);
     policy->bulkhead_max = 1 + (uint32_t)below(6);
     policy->bulkhead_queue = (uint32_t)below(6);
+    policy->hedge_max = below(2) ? (uint32_t)below(HF_HEDGE_MAX + 1) : 0;
+    policy->hedge_delay_ms = 1 + (int64_t)below((uint64_t)policy->total_timeout_ms / HF_HEDGE_MAX);
+    policy->hedge_p95 = below(4) == 0;
     policy->budget_floor = (uint32_t)below(12);
+    policy->budget_ratio = policy->budget_floor > 0 && below(2) ? 0 : 0.2;
     policy->breaker_consecutive = below(3) == 0 ? 3 + (uint32_t)below(5) : 0;
     policy->gate_cap_ms = (int64_t)below(5000);
     policy->breaker_429_failure = below(2);
@@ -90,6 +94,8 @@ static void start(int i) {
     snprintf(model.queries[i], sizeof model.queries[i], "n=%d.", i);
     request->query = model.queries[i];
     request->no_retry = below(8) == 0;
+    request->no_hedge = below(8) == 0;
+    request->attempt_timeout_ms = below(6) == 0 ? 1 + (int64_t)below(3000) : 0;
     request->total_timeout_ms = below(3) == 0 ? 1 + (int64_t)below(4000) : 0;
     model.started_ms[i] = call_now_ms();
     assert_int_equal(call_start(&model.ends[i], request), 0);
@@ -130,7 +136,10 @@ static void check_end(int i) {
     assert_true(end->at_ms - model.started_ms[i] <= total); /* the total always wins (S0.31) */
     if (model.cancelled[i])
         assert_int_equal(end->at_ms, model.cancelled_ms[i]);
-    assert_true(outcome->attempts <= (request->no_retry ? 1 : world->policy.retry_max + 1));
+    bool hedges = !request->no_retry && !request->no_hedge;
+    uint32_t most = hedges ? 1 + world->policy.hedge_max : 1; /* attempts of a try */
+    assert_true(outcome->attempts <= (request->no_retry ? 1 : world->policy.retry_max + 1) * most);
+    assert_true(outcome->attempts <= 1 + outcome->retries + outcome->hedges); /* each further one was paid for */
     assert_true(outcome->retries <= world->policy.retry_max);
     if (outcome->kind == HF_OUTCOME_REJECTED) {
         assert_int_equal(outcome->attempts, 0);
@@ -149,17 +158,26 @@ static void check_end(int i) {
 }
 
 static void check_world(void) {
-    uint64_t attempts = 0;
+    uint64_t attempts = 0, retries = 0, hedges = 0, refusals = 0;
     for (int i = 0; i < CALLS; i++) {
         check_end(i);
         attempts += model.ends[i].outcome.attempts;
+        retries += model.ends[i].outcome.retries;
+        hedges += model.ends[i].outcome.hedges;
+        refusals += model.ends[i].outcome.retry_refused;
     }
     assert_int_equal(attempts + model.refused, hfi_scripted_started(world->script));
     assert_int_equal(hfi_scripted_open(world->script), 0);
     struct hf_downstream_view view = {.size = sizeof view};
     hfi_downstream_view(world->d, world->s->ops->mono(world->s), &view);
     assert_int_equal(view.in_flight, 0);
-    assert_true(view.retries_refused <= CALLS);
+    assert_int_equal(view.retries, retries);
+    assert_int_equal(view.hedges, hedges);
+    assert_int_equal(view.retries_refused, refusals);
+    /* Never two retries for one token: without a share of the calls no ten seconds have more than the floor (R9). */
+    uint64_t spans = (uint64_t)call_now_ms() / 9000 + 1; /* nine at least: the oldest slice leaves as a whole */
+    if (world->policy.budget_ratio == 0)
+        assert_true(retries + hedges <= spans * world->policy.budget_floor);
 }
 
 static void test_laws(void **state) {

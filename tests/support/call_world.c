@@ -90,7 +90,7 @@ static void on_done(struct hf_response *response, void *user) {
 int call_start(struct call_end *end, const struct hf_request *request) {
     memset(end, 0, sizeof *end);
     world->inside = true;
-    int rc = hfi_call_start(world->caller, request, on_done, end, &end->call);
+    int rc = hfi_call_start(world->caller, request, on_done, end, &end->call, NULL);
     world->inside = false;
     return rc;
 }

@@ -104,7 +104,7 @@ static int start(struct combination *c) {
     }
     request.idempotency_key = c->kind == WIRE_KEY ? "key" : NULL;
     request.total_timeout_ms = row->total_ms;
-    int rc = hf_call_start(c->client, &request, NULL, on_done, c);
+    int rc = hf_call_start(c->client, &request, NULL, on_done, c, NULL);
     free(body);
     return rc;
 }

@@ -161,19 +161,18 @@ static void test_retry_after_does_not_fit(void **state) {
     assert_int_equal(call_once(&request).status, 200);
 }
 
-/* A 429 gates the limit key of its owner, if it has one (2.2). */
-static void test_limit_gate(void **state) {
+/* 2.2: a 429 keeps back who made the call, if he has a limit of his own, else everybody. */
+static void test_own_limit(void **state) {
     (void)state;
     struct hfi_script_step throttled = hfi_script_status(10, 429);
     throttled.facts.retry_after = "100";
     CALL_WORLD_OPEN(throttled);
-    struct hf_request request = call_get();
-    struct call_end end;
-    assert_int_equal(call_start(&end, &request), 0);
-    hfi_call_limit_gated(end.call);
-    call_run();
-    assert_true(end.outcome.gate_limit);
-    assert_string_equal(call_once(&request).outcome.error_type, "http.429"); /* not gated; this one has no key */
+    struct hf_request request = call_get(), own = call_get();
+    own.own_limit = true;
+    struct call_end end = call_once(&own);
+    assert_string_equal(end.outcome.error_type, "http.429");
+    assert_int_equal(end.outcome.retry_after_ms, 100000);
+    assert_string_equal(call_once(&request).outcome.error_type, "http.429"); /* nobody was kept back by it */
     assert_string_equal(call_once(&request).outcome.error_type, "downstream.gate");
 }
 
@@ -299,7 +298,7 @@ int main(void) {
         T(test_sent_of_all_attempts),
         T(test_retry_after_fits),
         T(test_retry_after_does_not_fit),
-        T(test_limit_gate),
+        T(test_own_limit),
         T(test_budget),
         T(test_breaker_opens_inside),
         T(test_local_shortage),

@@ -45,6 +45,7 @@ static void defaults_of_downstreams_are_the_librarys(void **state) {
     assert_int_equal(made->signing_secret_count, 0);
     assert_null(made->probe_path);
     assert_null(made->ca_file);
+    assert_int_equal(made->send_attempt, plain.send_attempt);
     hfi_config_free(&config);
 }
 
@@ -161,6 +162,8 @@ static void what_is_written_arrives(void **state) {
                                    "    breaker_429: failure\n"
                                    "    on_open: fail\n"
                                    "    declared_rate: 120/m\n"
+                                   "    hedge: {max: 2, delay: p95}\n"
+                                   "    send_attempt: true\n"
                                    "    headers: {Authorization: 'Bearer ${HF_TEST_SECRET}', x: '$${plain}'}\n"
                                    "jobs:\n"
                                    "  e: {kind: exec, command: [/bin/echo, '${literal}'], environment: [A=b, PATH], directory: /tmp}\n"
@@ -178,6 +181,8 @@ static void what_is_written_arrives(void **state) {
     assert_int_equal(d->policy->gate_scope, HF_GATE_CALL);
     assert_true(d->policy->breaker_429_failure && d->policy->on_open == HF_ON_OPEN_FAIL);
     assert_true(d->policy->declared_rate == 2.0);
+    assert_true(d->policy->hedge_max == 2 && d->policy->hedge_p95 && d->send_attempt);
+    assert_int_equal(d->policy->hedge_delay_ms, 2000); /* until there is a p95 */
     assert_int_equal(d->header_count, 2);
     assert_string_equal(d->headers[0].value, "Bearer s3cr$t");
     assert_string_equal(d->headers[1].value, "${plain}");
@@ -317,6 +322,8 @@ static void places_are_exact(void **state) {
     expect("store: ''\n", "config.secret", 1, 8);
     expect("jobs:\n  j: {kind: noop, curve: {factor: 2, base: 1s, cap: 500ms}}\n", "config.curve", 2, 26);
     expect("jobs:\n  j: {kind: noop, curve: {poly: 2, factor: 2}}\n", "config.curve", 2, 26); /* S2.4 */
+    expect("downstreams:\n  d: {url: http://d, hedge: {delay: p99}}\n", "config.type", 2, 37);
+    expect("downstreams:\n  d: {url: http://d, hedge: {max: 5}}\n", "config.range", 2, 35);
     expect("jobs:\n  j: {kind: noop, max_executions: 0}\n", "config.range", 2, 35);          /* S2.12 */
     expect("defaults: {never_retry: [sql, '']}\n", "config.error_type", 1, 25);                /* S2.16 */
 }

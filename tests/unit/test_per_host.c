@@ -260,7 +260,7 @@ static int attempt(void *user) {
     int rc = hfi_caller_new(&options, &world->options, 1, &caller, NULL);
     for (size_t i = 0; rc == 0 && i < 4; i++) {
         struct hf_request request = at(urls[i]);
-        rc = hfi_call_start(caller, &request, count_end, &ended, NULL);
+        rc = hfi_call_start(caller, &request, count_end, &ended, NULL, NULL);
         begun += rc == 0;
     }
     if (caller)

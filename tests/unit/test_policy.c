@@ -108,6 +108,7 @@ static void every_limit_has_its_rule(void **state) {
     BREAK(retry_table_length, 17, "retry.table", "retry.table", 1);
     BREAK(budget_ratio, -0.1, "budget.ratio", "budget.ratio", 1); /* V10 */
     BREAK(budget_window_ms, 0, "ladder.range", "budget.window", 1);
+    BREAK(hedge_delay_ms, 0, "ladder.range", "hedge.delay", 1);
     BREAK(breaker_window_ms, 39999, "breaker.window", "breaker.window", 1); /* V3:  S0.29 */
     BREAK(breaker_lease_ms, 19999, "breaker.lease", "breaker.lease", 1); /* V4 */
     BREAK(breaker_ratio, 0, "breaker.ratio", "breaker.ratio", 1); /* V5 */
@@ -130,6 +131,47 @@ static void every_limit_has_its_rule(void **state) {
     BREAK(bulkhead_max, 0, "bulkhead.max", "bulkhead.max", 1);
     BREAK(on_open, (enum hf_on_open)5, "on_open", "on_open", 1);
     BREAK(gate_scope, (enum hf_gate_scope)5, "retry_after.scope", "retry_after.scope", 1);
+}
+
+/* V2, V11, R6: hedges take time within their try, and must be able to start within the total. */
+static void hedges(void **state) {
+    (void)state;
+    struct hf_policy_options o;
+    hf_policy_options_init(&o);
+    o.hedge_max = 1;
+    o.total_timeout_ms = 91500; /* 4 × (20 s + 2 s) + 0.5 s + 1 s + 2 s */
+    assert_int_equal(check(&o), 0);
+    assert_int_equal(found.count, 0);
+    o.total_timeout_ms = 91499;
+    assert_int_equal(check(&o), 1);
+    assert_string_equal(found.rule[0], "ladder.truncated");
+    assert_non_null(strstr(found.why[0], "4 attempts of 22s with their hedges"));
+    o.total_timeout_ms = 90000 + 80000;
+    o.hedge_p95 = true; /* may come to the attempt's limit */
+    assert_int_equal(check(&o), 0);
+    o.total_timeout_ms = 163499;
+    assert_int_equal(check(&o), 1);
+    o.hedge_p95 = false;
+    o.retry_max = 0;
+    o.hedge_max = 4;
+    o.hedge_delay_ms = 25000;
+    o.total_timeout_ms = 100000;
+    assert_int_equal(check(&o), 0); /* 4 × 25 s; but at the latest when the one before has failed */
+    o.hedge_delay_ms = 25001;
+    assert_int_equal(check(&o), 1);
+    assert_string_equal(found.rule[0], "hedge.delay");
+    o.hedge_max = HF_HEDGE_MAX + 1;
+    o.total_timeout_ms = 1000000;
+    assert_int_equal(check(&o), 1);
+    assert_string_equal(found.rule[0], "hedge.max");
+    hf_policy_options_init(&o);
+    o.hedge_max = 1;
+    o.retry_max = 0;
+    o.budget_floor = 0;
+    o.budget_ratio = 0;
+    assert_int_equal(check(&o), 0);
+    assert_int_equal(found.count, 1); /* only a warning: R18 */
+    assert_string_equal(found.rule[0], "hedge.budget");
 }
 
 static void combinations(void **state) {
@@ -271,7 +313,14 @@ static void s0_11_the_product_and_the_time(void **state) {
     assert_int_equal(check_job(&ladder), 1);
     assert_string_equal(found.rule[0], "ladder.calls");
     assert_non_null(strstr(found.why[0], "24"));
+    o.hedge_max = 1; /* V12: executions × tries × (1 + hedges) */
+    ladder.max_calls_per_job = 47;
+    assert_int_equal(check_job(&ladder), 1);
+    assert_int_equal(ladder.worst_calls, 48);
     ladder.repeatable = false;
+    assert_int_equal(check_job(&ladder), 1);
+    assert_string_equal(found.rule[0], "ladder.hedge"); /* V11: idempotent calls only */
+    o.hedge_max = 0;
     assert_int_equal(check_job(&ladder), 0);
     assert_int_equal(ladder.worst_calls, 1);
     ladder.policy = NULL;
@@ -366,6 +415,7 @@ int main(void) {
         cmocka_unit_test(s0_28_defaults_fit),
         cmocka_unit_test(s0_31_the_truncated_profile),
         cmocka_unit_test(every_limit_has_its_rule),
+        cmocka_unit_test(hedges),
         cmocka_unit_test(combinations),
         cmocka_unit_test(policy_new_tells_the_first_error),
         cmocka_unit_test(frozen_with_its_rules),

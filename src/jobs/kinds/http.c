@@ -43,7 +43,7 @@ static void ended(struct hf_response *response, void *user) {
 }
 
 /* It could not begin; that is no word of the downstream. */
-static int refuse(struct hf_work *work, int code, const char *downstream) {
+static int refuse(struct hf_work *work, int code, const char *downstream, const struct hf_error *error) {
     struct hf_outcome *outcome = &work->ending.outcome;
     bool forever = code == HF_ENOENT || code == HF_EINVAL || code == HF_ETEXT;
     hfi_outcome_init(outcome);
@@ -53,7 +53,7 @@ static int refuse(struct hf_work *work, int code, const char *downstream) {
     if (code == HF_ENOENT)
         hfi_outcome_message(outcome, "no downstream is called `%s` here", downstream);
     else
-        hfi_outcome_message(outcome, "the call could not be started: %s", hf_strerror(code));
+        hfi_outcome_message(outcome, "the call could not be started: %s", error != NULL ? error->why : hf_strerror(code));
     outcome->stage = HF_STAGE_LOCAL;
     outcome->sent = HF_SENT_NO;
     work->ending.result = forever ? HF_RESULT_PERMANENT : HF_RESULT_FAILED;
@@ -105,10 +105,10 @@ static int start(struct hfi_kind *self, struct hf_work *work) {
     hf_request_init(&request);
     request.downstream = job->downstream[0] != '\0' ? job->downstream : type->downstream;
     if (http->caller == NULL || request.downstream == NULL)
-        return refuse(work, HF_ENOENT, request.downstream == NULL ? "" : request.downstream);
+        return refuse(work, HF_ENOENT, request.downstream == NULL ? "" : request.downstream, NULL);
     struct hf_header *headers = hfi_alloc_array(type->header_count + JOB_HEADERS, sizeof *headers);
     if (headers == NULL)
-        return refuse(work, HF_ENOMEM, request.downstream);
+        return refuse(work, HF_ENOMEM, request.downstream, NULL);
     request.method = type->method;
     request.path = type->path;
     request.headers = headers;
@@ -121,10 +121,12 @@ static int start(struct hfi_kind *self, struct hf_work *work) {
     request.rules = type->rules;
     request.rule_count = type->rule_count;
     struct hfi_call *call = NULL;
-    int code = hfi_call_start(http->caller, &request, ended, work, &call);
+    struct hf_error error;
+    hf_error_init(&error);
+    int code = hfi_call_start(http->caller, &request, ended, work, &call, &error);
     hfi_free(headers);
     if (code != 0)
-        return refuse(work, code, request.downstream);
+        return refuse(work, code, request.downstream, &error);
     work->kind_state = call;
     return 0;
 }

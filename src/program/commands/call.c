@@ -23,7 +23,9 @@ static const struct hfi_flag flags[] = {
     {.name = "data", .kind = HFI_FLAG_BYTES, .value = "D|@F", .help = "the body: a text, or @FILE, or @- for stdin"},
     {.name = "idempotency-key", .kind = HFI_FLAG_TEXT, .value = "K", .help = "sent with every attempt; lets any method be retried"},
     {.name = "timeout", .kind = HFI_FLAG_DURATION, .min = 1, .value = "D", .help = "total limit, if less than the downstream's"},
+    {.name = "attempt-timeout", .kind = HFI_FLAG_DURATION, .min = 1, .value = "D", .help = "limit of one attempt, if less than the downstream's"},
     {.name = "no-retry", .kind = HFI_FLAG_SWITCH, .help = "one attempt"},
+    {.name = "no-hedge", .kind = HFI_FLAG_SWITCH, .help = "no second attempt beside a slow one"},
     {.name = "repeat", .kind = HFI_FLAG_NUMBER, .value = "N", .help = "call N times (default: 1)", .min = 1, .max = 1000000},
     {.name = "parallel", .kind = HFI_FLAG_NUMBER, .value = "N", .help = "up to N at once (default: 1)", .min = 1, .max = 1000},
     {.name = "body", .kind = HFI_FLAG_SWITCH, .help = "print the answer's body, nothing else (not with --repeat or --json)"},
@@ -77,6 +79,7 @@ static size_t wait_below(struct caller *caller, size_t most) {
 static int call_all(struct caller *caller, size_t parallel) {
     struct flight *flights = hfi_arena_array(&caller->session.config.arena, caller->count, sizeof *flights);
     struct hfi_progress progress;
+    struct hf_error error = hf_error_none();
     int code = 0;
     hfi_progress_start(&progress, "calls", caller->count);
     for (size_t i = 0; i < caller->count && code == 0; i++) {
@@ -86,12 +89,12 @@ static int call_all(struct caller *caller, size_t parallel) {
         pthread_mutex_lock(&caller->lock);
         caller->in_flight++;
         pthread_mutex_unlock(&caller->lock);
-        code = hf_call_start(caller->client, &caller->request, NULL, ended, &flights[i]);
+        code = hf_call_start(caller->client, &caller->request, NULL, ended, &flights[i], &error);
         if (code != 0) { /* the callback does not run then */
             pthread_mutex_lock(&caller->lock);
             caller->in_flight--;
             pthread_mutex_unlock(&caller->lock);
-            code = hfi_usage("call", NULL, "%s", hf_strerror(code));
+            code = hfi_usage(error.what, error.fix[0] ? error.fix : NULL, "%s", error.why);
         }
     }
     wait_below(caller, 1);
@@ -129,6 +132,8 @@ static int read_request(struct caller *caller, const struct hfi_options *options
     request->body_length = body.length;
     request->idempotency_key = hfi_flag_text(options, "idempotency-key", NULL);
     request->total_timeout_ms = hfi_flag_number(options, "timeout", 0);
+    request->attempt_timeout_ms = hfi_flag_number(options, "attempt-timeout", 0);
+    request->no_hedge = hfi_flag(options, "no-hedge")->given;
     request->no_retry = hfi_flag(options, "no-retry")->given;
     if (options->argument_count > 1 && caller->per_host) {
         request->url = options->arguments[1];

@@ -15,6 +15,9 @@ static void build_policy(struct hfi_downstream_setting *from) {
     policy->gate_scope = from->gate_scope == 0 ? HF_GATE_DOWNSTREAM : HF_GATE_CALL;
     policy->breaker_429_failure = from->breaker_429 == 1;
     policy->on_open = from->on_open == 0 ? HF_ON_OPEN_PARK : HF_ON_OPEN_FAIL;
+    policy->hedge_p95 = from->hedge_delay < 0;
+    if (!policy->hedge_p95)
+        policy->hedge_delay_ms = from->hedge_delay; /* else the default, until there is a p95 */
     if (from->retry_table.count > 0) {
         policy->retry_backoff = HF_BACKOFF_TABLE;
         policy->retry_table_length = (uint32_t)from->retry_table.count;
@@ -67,6 +70,7 @@ static void build_downstreams(struct hfi_config *config) {
         to[i].signing_secrets = from[i].signing_secrets.items;
         to[i].signing_secret_count = from[i].signing_secrets.count;
         to[i].send_remaining_time = from[i].send_remaining_time;
+        to[i].send_attempt = from[i].send_attempt;
         to[i].probe_path = from[i].probe_path;
         to[i].policy = &from[i].policy;
         to[i].rules = build_rules(config, &from[i].rules);

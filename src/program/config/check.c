@@ -68,7 +68,7 @@ static void check_job(struct hfi_config *config, const struct hfi_job_setting *j
     worst->queue = job->queue;
     worst->downstream = job->downstream;
     worst->executions = ladder.max_executions;
-    worst->attempts = downstream ? (job->repeatable ? downstream->policy.retry_max + 1 : 1) : 0;
+    worst->attempts = downstream ? (uint32_t)(ladder.worst_calls / (job->repeatable ? ladder.max_executions : 1)) : 0;
     worst->calls = ladder.worst_calls;
     worst->to_death_ms = ladder.time_to_death_ms;
 }

@@ -76,6 +76,9 @@ const struct hfi_key hfi_keys[] = {
     {"downstreams.*.budget.ratio", HFI_KEY_NUMBER, 0, P(budget_ratio), 0, 0, 1, "0.2", NULL, "retries for each call of the window"},
     {"downstreams.*.budget.floor", HFI_KEY_COUNT, 0, P(budget_floor), 0, 0, 1000000, "10", NULL, "retries of a window that are always allowed"},
     {"downstreams.*.budget.window", HFI_KEY_DURATION, 0, P(budget_window_ms), 0, 100, HOUR, "10s", NULL, "how far back it counts"},
+    {"downstreams.*.hedge", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "further attempts beside a slow one, of calls that may be repeated; each is paid from the budget"},
+    {"downstreams.*.hedge.max", HFI_KEY_COUNT, 0, P(hedge_max), 0, 0, HF_HEDGE_MAX, "0", NULL, "further attempts of one try; 0 = off"},
+    {"downstreams.*.hedge.delay", HFI_KEY_DURATION, 0, D(hedge_delay), 0, 1, DAY, "2s", "p95", "time without an answer before the next one; p95: that of the downstream, 2s until it is known"},
     {"downstreams.*.retry_after", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "what a Retry-After of the downstream may do"},
     {"downstreams.*.retry_after.cap", HFI_KEY_DURATION, 0, P(retry_after_cap_ms), 0, 0, 30 * DAY, "1h", NULL, "longest wait a job takes over from it"},
     {"downstreams.*.retry_after.gate_cap", HFI_KEY_DURATION, 0, P(gate_cap_ms), 0, 0, DAY, "60s", NULL, "longest time it may keep everybody away from the downstream"},
@@ -113,6 +116,7 @@ const struct hfi_key hfi_keys[] = {
     {"downstreams.*.private_networks", HFI_KEY_CHOICE, 0, D(private_networks), 0, 0, 0, "allow", "allow|deny", "deny: connect to public addresses only, whatever a name resolves to; for urls that strangers chose"},
     {"downstreams.*.signing", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "sign every request as Standard Webhooks do: webhook-id, webhook-timestamp, webhook-signature"},
     {"downstreams.*.signing.secret", HFI_KEY_SECRETS, HFI_KEY_REQUIRED, D(signing_secrets), 0, 0, 0, NULL, NULL, "whsec_ and base64, or plain text of 16 to 512 bytes; a list signs with each while one is exchanged; may be ${ENV} or file:PATH and is never shown"},
+    {"downstreams.*.send_attempt", HFI_KEY_SWITCH, 0, D(send_attempt), 0, 0, 0, "false", NULL, "send Holdfast-Attempt: which attempt of its call this is, from 1"},
     {"downstreams.*.send_remaining_time", HFI_KEY_SWITCH, 0, D(send_remaining_time), 0, 0, 0, "false", NULL, "send Holdfast-Timeout-Ms: what is left of the total"},
     {"rule.name", HFI_KEY_TEXT, HFI_KEY_REQUIRED, R(name), 0, 0, 0, NULL, NULL, "letters, digits, - and _; outcomes that it decides show it as rule.NAME"},
     {"rule.status", HFI_KEY_STATUSES, 0, R(status), 0, 0, 0, NULL, NULL, "matches answers with this status; all that a rule names has to match"},
@@ -199,7 +203,7 @@ char *hfi_key_describe(const struct hfi_key *key, char *text) {
     int at = snprintf(text, 160, "%s", type_name(key->type));
     if (key->type == HFI_KEY_LIST)
         snprintf(text + at, (size_t)(160 - at), "`%s`", key->choices);
-    for (const char *from = key->type != HFI_KEY_LIST && key->choices ? key->choices : ""; *from && at < 150; from++)
+    for (const char *from = key->type == HFI_KEY_CHOICE ? key->choices : ""; *from && at < 150; from++)
         at += *from == '|' ? snprintf(text + at, (size_t)(160 - at), ", ") : snprintf(text + at, (size_t)(160 - at), "%c", *from);
     if (key->type == HFI_KEY_DURATION)
         at += snprintf(text + at, (size_t)(160 - at), " %s to %s", hf_duration_print((int64_t)key->min, low),
@@ -208,5 +212,7 @@ char *hfi_key_describe(const struct hfi_key *key, char *text) {
         at += snprintf(text + at, (size_t)(160 - at), " %.10g to %.10g", key->min, key->max);
     if (key->traits & HFI_KEY_NONE)
         at += snprintf(text + at, (size_t)(160 - at), " or none");
+    if (key->type == HFI_KEY_DURATION && key->choices)
+        at += snprintf(text + at, (size_t)(160 - at), " or %s", key->choices);
     return text;
 }

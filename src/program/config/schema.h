@@ -53,7 +53,8 @@ struct hfi_key {
     size_t size;         /* ITEMS, LIST: of one item, a struct that begins with struct hfi_item */
     double min, max;     /* inclusive, of numbers; both 0 = what the type holds */
     const char *preset;  /* default as one would write it; NULL: none */
-    const char *choices; /* "park|fail"; LIST: the section of its items' keys, "rule" for `rule.status` and so on */
+    const char *choices; /* "park|fail"; of a duration: words in its place, stored as -1, -2 …; LIST: the section of its items'
+                            keys, "rule" for `rule.status` and so on */
     const char *doc;
 };
 

@@ -69,10 +69,10 @@ struct hfi_downstream_setting {
     struct hfi_waits retry_table;
     struct hfi_items rules;
     struct hfi_texts signing_secrets;
-    int64_t response_limit, header_limit;
+    int64_t response_limit, header_limit, hedge_delay; /* hedge_delay: -1 = p95 */
     int backoff, jitter, breaker_429, gate_scope, on_open, private_networks;
     uint32_t hosts_max;
-    bool send_remaining_time, accept_compressed, per_host;
+    bool send_remaining_time, send_attempt, accept_compressed, per_host;
 };
 struct hfi_queue_setting {
     struct hfi_item item;

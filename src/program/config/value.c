@@ -36,6 +36,11 @@ static bool read_duration(const struct hfi_key *key, const char *text, int64_t *
         *to = 0;
         return true;
     }
+    int word = key->choices ? hfi_word_choice(key->choices, text) : -1;
+    if (word >= 0) {
+        *to = -1 - word;
+        return true;
+    }
     int code = hf_duration_parse(text, &ms);
     if (code == HF_ETOOBIG)
         return refuse(refusal, "config.overflow", "write a smaller one", "`%.60s` overflows", text);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a call has on the wire: starts attempts, watches their own limits, takes them off again, and gives back what
+ * they held. Must never decide what comes after an attempt, nor leave a permit or a place behind. On the scheduler's
+ * thread.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "resilience/call_internal.h"
+#include "resilience/classify.h"
+
+static void on_facts(const struct hfi_attempt_facts *facts, void *user) {
+    struct hfi_call_attempt *attempt = user;
+    struct hfi_call *call = attempt->call;
+    struct hfi_scheduler *scheduler = call->caller->scheduler;
+    const struct hf_policy_options *policy = &call->target->downstream->policy->options;
+    struct hf_outcome outcome;
+    hfi_classify_attempt(facts, scheduler->ops->wall(scheduler), policy->breaker_429_failure,
+                         policy->retry_after_cap_ms, &outcome);
+    hfi_rules_judge(&call->rules, &call->target->rules, call->method, facts, &outcome); /* told once (F8) */
+    if (outcome.kind == HF_OUTCOME_REJECTED) { /* the transport had no room: it reached nothing */
+        call->attempts--;
+        call->hedges -= attempt->hedge;
+    }
+    hfi_call_over(attempt, &outcome, facts);
+}
+
+void hfi_call_short(int rc, struct hf_outcome *outcome) {
+    struct hfi_attempt_facts facts = {.error_type = rc == HF_EINVAL ? "local.url" : "local.memory",
+                                      .message = hf_strerror(rc),
+                                      .stage = HF_STAGE_LOCAL,
+                                      .sent = HF_SENT_NO,
+                                      .phases = {-1, -1, -1, -1, -1}};
+    hfi_classify_attempt(&facts, (struct hf_wall){0}, false, 0, outcome);
+}
+
+static struct hfi_call_attempt *free_slot(struct hfi_call *call) {
+    struct hfi_call_attempt *attempt = call->slots;
+    while (attempt->wire)
+        attempt++; /* there are as many as a try may have */
+    return attempt;
+}
+
+int hfi_call_send(struct hfi_call *call, const struct hf_permit *permit, bool hedge, struct hf_mono now) {
+    const struct hfi_target *target = call->target;
+    const struct hf_policy *policy = target->downstream->policy;
+    struct hfi_transport *transport = call->caller->transport;
+    struct hfi_call_attempt *attempt = free_slot(call);
+    *attempt = (struct hfi_call_attempt){.call = call, .permit = *permit, .hedge = hedge};
+    attempt->connect_deadline = hfi_mono_after_ms(now, policy->options.connect_timeout_ms);
+    attempt->deadline = hfi_earlier(hfi_mono_after_ms(now, call->attempt_ms), call->deadline);
+    if (target->send_remaining_time)
+        snprintf(call->remaining, sizeof call->remaining, "%lld", (long long)(call->deadline.us - now.us) / 1000);
+    if (target->send_attempt)
+        snprintf(call->number, sizeof call->number, "%u", call->attempts + 1);
+    struct hfi_attempt_spec spec = {
+        .url = call->url,
+        .method = call->method,
+        .headers = call->headers,
+        .header_count = call->header_count,
+        .body = call->body,
+        .body_length = call->body_length,
+        .ca_file = target->ca_file,
+        .connect_timeout_ms = policy->options.connect_timeout_ms,
+        .backstop_ms = policy->backstop_ms,
+        .response_limit = target->response_limit,
+        .header_limit = target->header_limit,
+        .compressed = target->compressed,
+        .deny_private = target->deny_private,
+        .signing = target->signing,
+        .message_id = call->message_id,
+        .repeatable = false, /* trying again is counted and decided here, never below */
+        .fresh_connection = call->again.fresh && !hedge,
+    };
+    int rc = transport->ops->start(transport, &spec, on_facts, attempt, &attempt->wire);
+    if (rc) {
+        attempt->wire = NULL;
+        return rc;
+    }
+    call->attempts++;
+    call->hedges += hedge;
+    call->live++;
+    call->target->in_flight++;
+    return 0;
+}
+
+void hfi_call_release(struct hfi_call_attempt *attempt, const struct hf_outcome *outcome, struct hf_mono now) {
+    struct hfi_call *call = attempt->call;
+    struct hf_downstream *downstream = call->target->downstream;
+    attempt->wire = NULL;
+    call->live--;
+    call->target->in_flight--;
+    if (outcome->sent > call->sent)
+        call->sent = outcome->sent;
+    /* What was refused here, without touching the wire, is no sample (2.1). */
+    if (outcome->stage == HF_STAGE_LOCAL && outcome->sent == HF_SENT_NO && outcome->verdict == HF_VERDICT_NEUTRAL) {
+        hfi_downstream_give_back(downstream, now, &attempt->permit);
+    } else if (call->own_limit && outcome->gate_limit) { /* who made the request keeps away, not everybody */
+        struct hf_outcome without = *outcome;
+        without.gate_limit = false;
+        hfi_downstream_leave(downstream, now, &attempt->permit, &without);
+    } else {
+        hfi_downstream_leave(downstream, now, &attempt->permit, outcome);
+    }
+}
+
+enum hf_stage hfi_call_cut(struct hfi_call_attempt *attempt, struct hfi_phases *phases, enum hf_sent *sent) {
+    struct hfi_call *call = attempt->call;
+    struct hfi_transport *transport = call->caller->transport;
+    enum hf_stage stage;
+    *sent = transport->ops->cancel(transport, attempt->wire, &stage, phases);
+    if (*sent > call->sent)
+        call->sent = *sent;
+    return stage;
+}
+
+void hfi_call_cut_all(struct hfi_call *call, struct hf_outcome *outcome, struct hf_mono now) {
+    bool first = true;
+    for (uint32_t i = 0; i < call->slot_count; i++) {
+        struct hfi_call_attempt *attempt = &call->slots[i];
+        struct hf_outcome one = *outcome;
+        if (!attempt->wire)
+            continue;
+        one.stage = hfi_call_cut(attempt, &one.phases, &one.sent);
+        hfi_call_release(attempt, &one, now);
+        if (first) {
+            outcome->stage = one.stage;
+            outcome->phases = one.phases;
+        }
+        first = false;
+    }
+}
+
+const char *hfi_call_limit(struct hfi_call_attempt *attempt, struct hf_mono now) {
+    struct hfi_transport *transport = attempt->call->caller->transport;
+    if (!attempt->connected && now.us >= attempt->connect_deadline.us) {
+        if (transport->ops->stage(transport, attempt->wire) < HF_STAGE_SEND)
+            return "timeout.connect";
+        attempt->connected = true;
+    }
+    return now.us >= attempt->deadline.us ? "timeout.attempt" : NULL;
+}
+
+struct hf_mono hfi_call_next_look(const struct hfi_call *call) {
+    struct hf_mono at = call->deadline;
+    for (uint32_t i = 0; i < call->slot_count; i++) {
+        const struct hfi_call_attempt *attempt = &call->slots[i];
+        if (!attempt->wire)
+            continue;
+        at = hfi_earlier(at, attempt->deadline);
+        if (!attempt->connected)
+            at = hfi_earlier(at, attempt->connect_deadline);
+    }
+    return call->hedges_left > 0 ? hfi_earlier(at, call->hedge_at) : at;
+}
