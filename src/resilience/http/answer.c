@@ -138,6 +138,7 @@ size_t hfi_answer_header(char *data, size_t one, size_t length, void *user) {
         return taken;
     }
     if (!add_header(attempt, data, end)) {
+        attempt->header_count = 0; /* without their texts they are none */
         attempt->reason = HFI_REASON_MEMORY;
         return 0;
     }
