@@ -312,6 +312,57 @@ static void the_closest_curve_replaces_and_executions_alone_keep_it(void **state
     hfi_config_free(&config);
 }
 
+/* F5: builtin < defaults.downstream < downstreams.X; the file's order does not matter. The call's own come in test_call_laws. */
+static void f5_downstreams_start_with_the_defaults(void **state) {
+    struct hfi_config config;
+    struct hf_policy_options builtin;
+    (void)state;
+    hf_policy_options_init(&builtin);
+    assert_int_equal(READ(&config, "downstreams:\n"
+                                   "  none: {url: 'http://a'}\n"
+                                   "  some: {url: 'http://b', connect_timeout: 1s, retry: {max: 0}, hedge: {delay: 3s}, rules: [{name: own, status: 418, class: ok}]}\n"
+                                   "  wait: {url: 'http://c', retry: {backoff: constant}}\n"
+                                   "  list: {url: 'http://d', retry: {table: [7ms]}}\n"
+                                   "defaults:\n"
+                                   "  downstream:\n"
+                                   "    connect_timeout: 2s\n"
+                                   "    attempt_timeout: 4s\n"
+                                   "    retry: {max: 1, table: [100ms, 200ms]}\n"
+                                   "    hedge: {max: 1, delay: p95}\n"
+                                   "    breaker: {min_calls: 5}\n"
+                                   "    bulkhead: {max: 9}\n"
+                                   "    retry_after: {scope: call}\n"
+                                   "    send_attempt: true\n"
+                                   "    response_limit: 2MiB\n"
+                                   "    rules: [{name: shared, status: 409, class: ok}, {name: more, status: 410, class: ok}]\n"),
+                     0);
+    const struct hf_downstream_options *made = config.runner.downstreams;
+    for (int i = 0; i < 4; i++) { /* what only the defaults say, and what nobody says */
+        assert_int_equal(made[i].policy->attempt_timeout_ms, 4000);
+        assert_int_equal(made[i].policy->breaker_min_calls, 5);
+        assert_int_equal(made[i].policy->bulkhead_max, 9);
+        assert_int_equal(made[i].policy->gate_scope, HF_GATE_CALL);
+        assert_int_equal(made[i].policy->total_timeout_ms, builtin.total_timeout_ms);
+        assert_int_equal(made[i].policy->budget_floor, builtin.budget_floor);
+        assert_true(made[i].send_attempt && made[i].response_limit == 2097152);
+    }
+    assert_true(made[0].policy->connect_timeout_ms == 2000 && made[0].policy->retry_max == 1);
+    assert_true(made[1].policy->connect_timeout_ms == 1000 && made[1].policy->retry_max == 0);
+    assert_true(made[0].policy->hedge_p95 && made[0].policy->hedge_max == 1);
+    assert_true(!made[1].policy->hedge_p95 && made[1].policy->hedge_max == 1 && made[1].policy->hedge_delay_ms == 3000);
+    assert_int_equal(made[0].rule_count, 2);
+    assert_int_equal(made[1].rule_count, 1); /* a list replaces */
+    assert_int_equal(made[0].policy->retry_table_length, 2);
+    assert_int_equal(made[2].policy->retry_backoff, HF_BACKOFF_CONSTANT); /* its own way of waiting puts the table away */
+    assert_int_equal(made[2].policy->retry_table_length, 0);
+    assert_true(made[3].policy->retry_table_length == 1 && made[3].policy->retry_table_ms[0] == 7);
+    hfi_config_free(&config);
+    expect("defaults: {downstream: {url: 'http://d'}}\n", "config.own_key", 1, 30);
+    expect("defaults: {downstream: {retry: {maxx: 1}}}\n", "config.unknown_key", 1, 33);
+    expect("defaults: {downstream: {retry: {backoff: linear, table: [1s]}}}\n", "config.table", 1, 57);
+    expect("defaults: {downstream: [1]}\n", "config.type", 1, 24);
+}
+
 static void places_are_exact(void **state) {
     (void)state;
     expect("a: 1\n", "config.unknown_key", 1, 1);
@@ -363,6 +414,7 @@ int main(void) {
         cmocka_unit_test(safety_of_a_downstream_arrives),
         cmocka_unit_test(curves_are_worked_out),
         cmocka_unit_test(the_closest_curve_replaces_and_executions_alone_keep_it),
+        cmocka_unit_test(f5_downstreams_start_with_the_defaults),
         cmocka_unit_test(places_are_exact),
         cmocka_unit_test(deep_and_large_documents_are_refused),
         cmocka_unit_test(secrets_are_left_alone_when_nobody_needs_them),

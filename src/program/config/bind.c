@@ -87,12 +87,14 @@ void hfi_bind_map(struct hfi_binding *binding, const struct hfi_node *map, const
         return;
     for (const struct hfi_node *child = map->children; child; child = child->next) {
         const struct hfi_key *key = hfi_key_find(prefix, child->key);
-        if (key)
+        if (key && binding->partial && key->traits & HFI_KEY_OWN)
+            hfi_bind_error(binding, "config.own_key", child, "write it there", "each downstream has its own");
+        else if (key)
             bind_value(binding, key, child, base);
         else
             unknown_key(binding, child, prefix);
     }
-    for (size_t i = 0; i < hfi_key_count; i++)
+    for (size_t i = 0; i < hfi_key_count && !binding->partial; i++)
         if (hfi_keys[i].traits & HFI_KEY_REQUIRED && hfi_key_is_below(&hfi_keys[i], prefix) &&
             !hfi_tree_child(map, hfi_key_name(&hfi_keys[i])))
             hfi_bind_error(binding, "config.missing_key", map, hfi_keys[i].doc, "the key `%s` is missing",
@@ -146,6 +148,7 @@ static size_t count_of(const struct hfi_node *node) {
 static void bind_texts(struct hfi_binding *binding, const struct hfi_node *node, struct hfi_texts *texts) {
     if (!has_kind(binding, node, HFI_NODE_LIST))
         return;
+    texts->count = 0;
     const char **items = hfi_arena_array(binding->arena, count_of(node) + 1, sizeof *items);
     for (const struct hfi_node *child = node->children; child; child = child->next)
         if (has_kind(binding, child, HFI_NODE_SCALAR))
@@ -172,6 +175,7 @@ void hfi_bind_waits(struct hfi_binding *binding, const struct hfi_key *key, cons
     struct hfi_refusal refusal;
     if (!has_kind(binding, node, HFI_NODE_LIST))
         return;
+    waits->count = 0;
     int64_t *items = hfi_arena_array(binding->arena, count_of(node) + 1, sizeof *items);
     for (const struct hfi_node *child = node->children; child; child = child->next) {
         if (!has_kind(binding, child, HFI_NODE_SCALAR))
@@ -214,6 +218,36 @@ static void init_item(const char *section, void *item) {
     }
 }
 
+/* The item that those of `section` start with, NULL: there is none. */
+static const void *start_of(const struct hfi_binding *binding, const char *section) {
+    for (size_t i = 0; i < hfi_key_count; i++)
+        if (hfi_keys[i].type == HFI_KEY_LIKE && strcmp(hfi_keys[i].choices, section) == 0)
+            return (const char *)binding->settings + hfi_keys[i].offset;
+    return NULL;
+}
+
+/* Made first of all: the file may have it behind the items. */
+static void bind_like(struct hfi_binding *binding, const struct hfi_key *key, const struct hfi_node *root) {
+    const struct hfi_node *node = hfi_tree_nearest(root, key->path);
+    const char *prefix = hfi_arena_print(binding->arena, "%s.*", key->choices);
+    struct hfi_item *item = (void *)((char *)binding->settings + key->offset);
+    init_item(key->choices, item);
+    hfi_bind_presets(prefix, item);
+    if (!node || !node->key || strcmp(node->key, hfi_key_name(key)) != 0)
+        return;
+    item->node = node;
+    binding->partial = true;
+    hfi_bind_map(binding, node, prefix, item);
+    binding->partial = false;
+}
+
+/* A way of waiting that an item chooses puts away the table that it would have started with. */
+static void settle_table(struct hfi_downstream_setting *downstream) {
+    const struct hfi_node *retry = hfi_tree_child(downstream->item.node, "retry");
+    if (retry && hfi_tree_child(retry, "backoff") && !hfi_tree_child(retry, "table"))
+        downstream->retry_table.count = 0;
+}
+
 static void bind_items(struct hfi_binding *binding, const struct hfi_key *key, const struct hfi_node *node,
                        struct hfi_items *items) {
     const char *prefix = hfi_arena_print(binding->arena, "%s.*", key->path);
@@ -222,11 +256,16 @@ static void bind_items(struct hfi_binding *binding, const struct hfi_key *key, c
     char *array = hfi_arena_array(binding->arena, count_of(node) + 1, key->size);
     for (const struct hfi_node *child = node->children; child; child = child->next) {
         struct hfi_item *item = (void *)(array + items->count++ * key->size);
+        const void *start = start_of(binding, key->path);
+        if (start) {
+            memcpy(item, start, key->size);
+        } else {
+            init_item(key->path, item);
+            hfi_bind_presets(prefix, item);
+        }
         item->name = child->key;
         item->node = child;
         check_name(binding, key, child);
-        init_item(key->path, item);
-        hfi_bind_presets(prefix, item);
         hfi_bind_map(binding, child, prefix, item);
     }
     items->items = array;
@@ -236,6 +275,7 @@ static void bind_list(struct hfi_binding *binding, const struct hfi_key *key, co
                       struct hfi_items *items) {
     if (!has_kind(binding, node, HFI_NODE_LIST))
         return;
+    items->count = 0; /* it replaces what the item started with */
     char *array = hfi_arena_array(binding->arena, count_of(node) + 1, key->size);
     for (const struct hfi_node *child = node->children; child; child = child->next) {
         struct hfi_item *item = (void *)(array + items->count++ * key->size);
@@ -264,6 +304,8 @@ static void bind_value(struct hfi_binding *binding, const struct hfi_key *key, c
         return;
     case HFI_KEY_ITEMS:
         bind_items(binding, key, node, to);
+        return;
+    case HFI_KEY_LIKE: /* it came first */
         return;
     case HFI_KEY_LIST:
         bind_list(binding, key, node, to);
@@ -311,9 +353,16 @@ void hfi_bind_presets(const char *prefix, void *base) {
 void hfi_bind(struct hfi_binding *binding, const struct hfi_node *root, struct hfi_settings *settings) {
     memset(settings, 0, sizeof *settings);
     settings->curve.retries = -1;
+    binding->settings = settings;
     hfi_bind_presets("", settings);
+    for (size_t i = 0; i < hfi_key_count; i++)
+        if (hfi_keys[i].type == HFI_KEY_LIKE)
+            bind_like(binding, &hfi_keys[i], root);
     hfi_bind_map(binding, root, "", settings);
     hfi_bind_executions(binding, hfi_tree_child(root, "defaults"), &settings->curve);
+    struct hfi_downstream_setting *downstreams = settings->downstreams.items;
+    for (size_t i = 0; i < settings->downstreams.count; i++)
+        settle_table(&downstreams[i]);
     struct hfi_queue_setting *queues = settings->queues.items;
     for (size_t i = 0; i < settings->queues.count; i++)
         hfi_bind_executions(binding, queues[i].item.node, &queues[i].curve);

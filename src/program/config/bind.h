@@ -13,6 +13,8 @@ struct hfi_binding {
     struct hfi_problems *problems;
     bool secrets; /* replace ${ENV} and read file: of secrets; without it they are left as written */
     bool store;   /* the same for the store's URL */
+    bool partial; /* in the map of a LIKE: nothing is required, and nothing may be an item's own */
+    struct hfi_settings *settings;
 };
 
 /* Writes defaults and then what the tree says into `settings`. */

@@ -30,12 +30,21 @@ static const struct hfi_item *owner(const struct finder *finder, const char *key
     return hfi_key_find("jobs.*", first) ? finder->item : hfi_key_find("downstreams.*", first) ? finder->other : NULL;
 }
 
+/* What a downstream does not say may stand in `defaults.downstream`. */
+static const struct hfi_node *shared(const struct hfi_config *config, const char *key, const struct hfi_node *otherwise) {
+    const struct hfi_node *start = config->settings.downstream.item.node;
+    const struct hfi_node *node = start ? hfi_tree_nearest(start, key) : NULL;
+    return node && node != start ? node : otherwise;
+}
+
 static void report(const struct hf_finding *finding, void *user) {
     const struct finder *finder = user;
     struct hfi_problems *problems = &finder->config->problems;
     const struct hfi_item *item = owner(finder, finding->key);
     const struct hfi_node *section = item ? item->node : hfi_tree_child(finder->config->root, "defaults");
     const struct hfi_node *node = hfi_tree_nearest(section ? section : finder->item->node, finding->key);
+    if (item && node == item->node && strcmp(hfi_node_path(&finder->config->arena, item->node->parent), "downstreams") == 0)
+        node = shared(finder->config, finding->key, node);
     bool whole = node == section || !section; /* the key is not written down: its default speaks */
     const char *what = hfi_arena_print(&finder->config->arena, "%s.%s",
                                        item ? hfi_node_path(&finder->config->arena, item->node) : "defaults", finding->key);

@@ -23,7 +23,10 @@ static void start(struct hfi_config *config, const char *file) {
 
 /* Settings from the tree of `text`; no text gives all defaults. */
 static int finish(struct hfi_config *config, const char *text, size_t length, unsigned flags) {
-    struct hfi_binding binding = {&config->arena, &config->problems, flags & HFI_CONFIG_SECRETS, flags & HFI_CONFIG_STORE};
+    struct hfi_binding binding = {.arena = &config->arena,
+                                  .problems = &config->problems,
+                                  .secrets = flags & HFI_CONFIG_SECRETS,
+                                  .store = flags & HFI_CONFIG_STORE};
     config->root = hfi_tree_read(&config->arena, text, length, &config->problems);
     if (!config->root)
         return HF_ECONFIG;

@@ -49,6 +49,7 @@ const struct hfi_key hfi_keys[] = {
     {"defaults.execution_timeout", HFI_KEY_DURATION, HFI_KEY_NONE, S(execution_timeout_ms), 0, 1, LONG, "2m", NULL, "limit of one execution; none switches it off"},
     {"defaults.never_retry", HFI_KEY_TEXTS, 0, S(never_retry), 0, 0, 0, "[]", NULL, "error types, by dotted prefix, that end a job at once"},
     {"defaults.max_calls_per_job", HFI_KEY_COUNT, 0, S(max_calls_per_job), 0, 1, COUNT_MAX, "100", NULL, "`check` refuses a job type that could call more often than this"},
+    {"defaults.downstream", HFI_KEY_LIKE, 0, S(downstream), 0, 0, 0, NULL, "downstreams", "for every downstream that says nothing else; not url, per_host, probe, headers and signing"},
     {"curve.base", HFI_KEY_DURATION, 0, C(base_ms), 0, 1, LONG, NULL, NULL, "first wait of base x factor^(n-1)"},
     {"curve.factor", HFI_KEY_NUMBER, 0, C(factor), 0, 1, 1000, "2", NULL, "growth from wait to wait; needs base"},
     {"curve.cap", HFI_KEY_DURATION, HFI_KEY_NONE, C(cap_ms), 0, 1, LONG, "none", NULL, "longest wait; needs base"},
@@ -56,9 +57,9 @@ const struct hfi_key hfi_keys[] = {
     {"curve.plus", HFI_KEY_DURATION, 0, C(plus_ms), 0, 0, LONG, "0s", NULL, "added to each wait; needs poly"},
     {"curve.jitter", HFI_KEY_NUMBER, 0, C(jitter), 0, 0, 1, "0", NULL, "each wait is changed by up to this share"},
     {"downstreams", HFI_KEY_ITEMS, 0, S(downstreams), sizeof(struct hfi_downstream_setting), 0, 0, NULL, NULL, "what is called: each has limits, retries and a breaker of its own"},
-    {"downstreams.*.url", HFI_KEY_TEXT, 0, D(url), 0, 0, 0, NULL, NULL, "http or https, without query; required, unless per_host"},
-    {"downstreams.*.per_host", HFI_KEY_SWITCH, 0, D(per_host), 0, 0, 0, "false", NULL, "each call brings a URL of its own, and every host it names has its own breaker, budget and bulkhead; headers go to every host"},
-    {"downstreams.*.hosts_max", HFI_KEY_COUNT, 0, D(hosts_max), 0, 1, 1000000, "1000", NULL, "hosts kept apart, with per_host; further ones share one breaker until another is idle"},
+    {"downstreams.*.url", HFI_KEY_TEXT, HFI_KEY_OWN, D(url), 0, 0, 0, NULL, NULL, "http or https, without query; required, unless per_host"},
+    {"downstreams.*.per_host", HFI_KEY_SWITCH, HFI_KEY_OWN, D(per_host), 0, 0, 0, "false", NULL, "each call brings a URL of its own, and every host it names has its own breaker, budget and bulkhead; headers go to every host"},
+    {"downstreams.*.hosts_max", HFI_KEY_COUNT, HFI_KEY_OWN, D(hosts_max), 0, 1, 1000000, "1000", NULL, "hosts kept apart, with per_host; further ones share one breaker until another is idle"},
     {"downstreams.*.connect_timeout", HFI_KEY_DURATION, 0, P(connect_timeout_ms), 0, 1, DAY, "5s", NULL, "limit of resolving, connecting and TLS"},
     {"downstreams.*.attempt_timeout", HFI_KEY_DURATION, 0, P(attempt_timeout_ms), 0, 1, DAY, "20s", NULL, "limit of one attempt, connecting included"},
     {"downstreams.*.total_timeout", HFI_KEY_DURATION, 0, P(total_timeout_ms), 0, 1, DAY, "90s", NULL, "limit of a call: waits and all attempts"},
@@ -105,16 +106,16 @@ const struct hfi_key hfi_keys[] = {
     {"downstreams.*.on_open", HFI_KEY_CHOICE, 0, D(on_open), 0, 0, 0, "park", "park|fail", "jobs while the breaker is open: keep them, or fail them along their curve"},
     {"downstreams.*.give_up_after", HFI_KEY_DURATION, 0, P(give_up_after_ms), 0, 1, 3650 * DAY, "24h", NULL, "a job kept back so long is dead"},
     {"downstreams.*.declared_rate", HFI_KEY_RATE, 0, P(declared_rate), 0, 0, 10000000, "0/s", NULL, "calls you expect, for `check` only; 0/s = unknown"},
-    {"downstreams.*.probe", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "a cheap request that tests the downstream after a break, while jobs are parked; without it jobs do"},
+    {"downstreams.*.probe", HFI_KEY_MAP, HFI_KEY_OWN, 0, 0, 0, 0, NULL, NULL, "a cheap request that tests the downstream after a break, while jobs are parked; without it jobs do"},
     {"downstreams.*.probe.path", HFI_KEY_TEXT, HFI_KEY_REQUIRED, D(probe_path), 0, 0, 0, NULL, NULL, "path of a GET below the url"},
-    {"downstreams.*.headers", HFI_KEY_HEADERS, 0, D(headers), 0, 0, 0, NULL, NULL, "sent with every call; values may be ${ENV} or file:PATH and are never shown"},
+    {"downstreams.*.headers", HFI_KEY_HEADERS, HFI_KEY_OWN, D(headers), 0, 0, 0, NULL, NULL, "sent with every call; values may be ${ENV} or file:PATH and are never shown"},
     {"downstreams.*.ca_file", HFI_KEY_TEXT, HFI_KEY_COMPUTED, D(ca_file), 0, 0, 0, "the system's", NULL, "certificates to trust, PEM"},
     {"downstreams.*.response_limit", HFI_KEY_SIZE, 0, D(response_limit), 0, 1, 1073741824, "1MiB", NULL, "largest answer, after decoding"},
     {"downstreams.*.rules", HFI_KEY_LIST, 0, D(rules), sizeof(struct hfi_rule_setting), 0, 0, NULL, "rule", "own rules on answers and failures, before the built-in tables; the first that matches decides"},
     {"downstreams.*.header_limit", HFI_KEY_SIZE, 0, D(header_limit), 0, 1, 262144, "64KiB", NULL, "largest headers of an answer, all lines together"},
     {"downstreams.*.accept_compressed", HFI_KEY_SWITCH, 0, D(accept_compressed), 0, 0, 0, "false", NULL, "ask for gzip or deflate and decode it; response_limit counts what comes out"},
     {"downstreams.*.private_networks", HFI_KEY_CHOICE, 0, D(private_networks), 0, 0, 0, "allow", "allow|deny", "deny: connect to public addresses only, whatever a name resolves to; for urls that strangers chose"},
-    {"downstreams.*.signing", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "sign every request as Standard Webhooks do: webhook-id, webhook-timestamp, webhook-signature"},
+    {"downstreams.*.signing", HFI_KEY_MAP, HFI_KEY_OWN, 0, 0, 0, 0, NULL, NULL, "sign every request as Standard Webhooks do: webhook-id, webhook-timestamp, webhook-signature"},
     {"downstreams.*.signing.secret", HFI_KEY_SECRETS, HFI_KEY_REQUIRED, D(signing_secrets), 0, 0, 0, NULL, NULL, "whsec_ and base64, or plain text of 16 to 512 bytes; a list signs with each while one is exchanged; may be ${ENV} or file:PATH and is never shown"},
     {"downstreams.*.send_attempt", HFI_KEY_SWITCH, 0, D(send_attempt), 0, 0, 0, "false", NULL, "send Holdfast-Attempt: which attempt of its call this is, from 1"},
     {"downstreams.*.send_remaining_time", HFI_KEY_SWITCH, 0, D(send_remaining_time), 0, 0, 0, "false", NULL, "send Holdfast-Timeout-Ms: what is left of the total"},
@@ -192,7 +193,7 @@ const struct hfi_key *hfi_key_find(const char *prefix, const char *name) {
 static const char *type_name(enum hfi_key_type type) {
     static const char *const names[] = {"map", "map of names", "text", "secret text", "URL", "duration", "size", "whole number",
                                         "whole number", "number", "rate", "true or false", "", "list of texts",
-                                        "list of durations", "map of texts", "list of durations or map",
+                                        "list of durations", "map of texts", "list of durations or map", "map of the keys of",
                                         "list of maps with the keys of ", "HTTP status or range such as 500-599",
                                         "secret text or list of them"};
     return names[type];
@@ -201,6 +202,8 @@ static const char *type_name(enum hfi_key_type type) {
 char *hfi_key_describe(const struct hfi_key *key, char *text) {
     char low[HF_DURATION_LENGTH], high[HF_DURATION_LENGTH];
     int at = snprintf(text, 160, "%s", type_name(key->type));
+    if (key->type == HFI_KEY_LIKE)
+        at += snprintf(text + at, (size_t)(160 - at), " %s.*", key->choices);
     if (key->type == HFI_KEY_LIST)
         snprintf(text + at, (size_t)(160 - at), "`%s`", key->choices);
     for (const char *from = key->type == HFI_KEY_CHOICE ? key->choices : ""; *from && at < 150; from++)

@@ -33,6 +33,7 @@ enum hfi_key_type {
     HFI_KEY_WAITS,    /* struct hfi_waits */
     HFI_KEY_HEADERS,  /* struct hfi_headers: name → secret */
     HFI_KEY_CURVE,    /* struct hfi_curve_setting: a list of waits, or the keys below `curve` */
+    HFI_KEY_LIKE,     /* one item of the section that `choices` names, without what is an item's own: what its items start with */
     HFI_KEY_LIST,     /* struct hfi_items: a list of maps, each with the keys below the section that `choices` names */
     HFI_KEY_STATUSES, /* struct hfi_statuses: one HTTP status, or a range of them as 500-599 */
     HFI_KEY_SECRETS   /* struct hfi_texts; one text or a list of them, each as SECRET */
@@ -42,7 +43,8 @@ enum {
     HFI_KEY_REQUIRED = 1,
     HFI_KEY_NONE = 2,     /* a duration that takes `none`, stored as 0 */
     HFI_KEY_COMPUTED = 4, /* the default is told to people, not read: something else works it out */
-    HFI_KEY_SHORT = 8     /* a map that may be written as one text, which is its key `url` */
+    HFI_KEY_SHORT = 8,     /* a map that may be written as one text, which is its key `url` */
+    HFI_KEY_OWN = 64      /* of one item alone: not for LIKE */
 };
 
 struct hfi_key {

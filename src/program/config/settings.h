@@ -100,6 +100,7 @@ struct hfi_alert_setting {
 
 struct hfi_settings {
     const char *store;
+    struct hfi_downstream_setting downstream; /* what each of them starts with */
     int64_t payload_limit;
     int sync;
     bool error_detail;

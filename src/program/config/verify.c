@@ -37,6 +37,18 @@ static void check_place(struct hfi_binding *binding, const struct hfi_downstream
                        "it says nothing without per_host");
 }
 
+static void check_table(struct hfi_binding *binding, const struct hfi_downstream_setting *downstream) {
+    const struct hfi_item *item = &downstream->item;
+    if (downstream->retry_table.count > HF_BACKOFF_TABLE_MAX)
+        hfi_bind_error(binding, "config.table", at(item, "retry.table"), "the last one is used again and again",
+                       "%zu waits, %d at most", downstream->retry_table.count, HF_BACKOFF_TABLE_MAX);
+    if (downstream->retry_table.count > 0 && at(item, "retry.backoff") != at(item, "retry") &&
+        downstream->backoff != HF_BACKOFF_TABLE)
+        hfi_bind_error(binding, "config.table", at(item, "retry.table"), "leave backoff out", "`backoff` is not table");
+    if (downstream->retry_table.count == 0 && downstream->backoff == HF_BACKOFF_TABLE)
+        hfi_bind_error(binding, "config.table", at(item, "retry.backoff"), "add table: [200ms, 1s]", "the key `table` is missing");
+}
+
 static void check_downstream(struct hfi_binding *binding, const struct hfi_downstream_setting *downstream) {
     const struct hfi_item *item = &downstream->item;
     check_place(binding, downstream);
@@ -46,14 +58,7 @@ static void check_downstream(struct hfi_binding *binding, const struct hfi_downs
     if (downstream->probe_path && downstream->probe_path[0] != '/')
         hfi_bind_error(binding, "config.path", at(item, "probe.path"), "begin it with /", "`%.100s` is not a path",
                        downstream->probe_path);
-    if (downstream->retry_table.count > HF_BACKOFF_TABLE_MAX)
-        hfi_bind_error(binding, "config.table", at(item, "retry.table"), "the last one is used again and again",
-                       "%zu waits, %d at most", downstream->retry_table.count, HF_BACKOFF_TABLE_MAX);
-    if (downstream->retry_table.count > 0 && at(item, "retry.backoff") != at(item, "retry") &&
-        downstream->backoff != HF_BACKOFF_TABLE)
-        hfi_bind_error(binding, "config.table", at(item, "retry.table"), "leave backoff out", "`backoff` is not table");
-    if (downstream->retry_table.count == 0 && downstream->backoff == HF_BACKOFF_TABLE)
-        hfi_bind_error(binding, "config.table", at(item, "retry.backoff"), "add table: [200ms, 1s]", "the key `table` is missing");
+    check_table(binding, downstream);
 }
 
 /* Keys that say nothing for a job's kind are slips. */
@@ -177,6 +182,8 @@ void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
     const struct hfi_downstream_setting *downstreams = settings->downstreams.items;
     const struct hfi_job_setting *jobs = settings->jobs.items;
     const struct hfi_alert_setting *alerts = settings->alerts.items;
+    if (settings->downstream.item.node)
+        check_table(binding, &settings->downstream);
     for (size_t i = 0; i < settings->downstreams.count; i++)
         check_downstream(binding, &downstreams[i]);
     for (size_t i = 0; i < settings->jobs.count; i++)
