@@ -121,6 +121,13 @@ HF_API void hf_response_free(struct hf_response *response); /* NULL is fine */
  */
 HF_API int hf_downstream_check(const struct hf_downstream_options *options, struct hf_error *error);
 
+/*
+ * What of a URL may be shown or stored, into `text` of `room` bytes (cut, NUL-terminated): without user and password,
+ * with the values of its query and its fragment as ***. Takes any text, also one that is no URL, and rather loses a part
+ * of it. Returns the length the whole has. Pure, any thread. Since 0.1.
+ */
+HF_API size_t hf_url_redact(const char *url, char *text, size_t room);
+
 /* Calls downstreams; owns one loop thread, connections and breakers. Any thread. */
 struct hf_client;
 

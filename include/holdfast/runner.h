@@ -64,6 +64,7 @@ struct hf_type_options {
     const char *downstream;  /* http: required */
     const char *method;      /* http: POST */
     const char *path;        /* http: ""; the payload is the body */
+    const char *query;       /* http: NULL; without the ?; may be secret */
     const struct hf_header *headers;
     size_t header_count;
     const char *const *command;     /* exec: argv, command[0] absolute */

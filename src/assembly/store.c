@@ -77,9 +77,12 @@ static int open_port(const char *url, const struct hf_store_options *options, st
         int code = hfi_memory_store_new(options, port);
         return code == 0 ? 0 : hfi_fail(error, code, "store", NULL, "%s", hf_strerror(code));
     }
-    if (strncmp(url, sqlite, sizeof sqlite - 1) != 0)
+    if (strncmp(url, sqlite, sizeof sqlite - 1) != 0) {
+        char shown[200]; /* it may hold a password */
+        hf_url_redact(url, shown, sizeof shown);
         return hfi_fail(error, HF_EINVAL, "store URL", "use sqlite:PATH or memory:", "\"%s\" names no kind of store",
-                        url);
+                        shown);
+    }
     if (url[sizeof sqlite - 1] == '\0')
         return hfi_fail(error, HF_EINVAL, "store URL", "write sqlite:PATH", "the path of the file is missing");
     return hfi_sqlite_store_open(url + sizeof sqlite - 1, options, port, error);

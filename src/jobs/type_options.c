@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "jobs/record.h"
+#include "resilience/call.h"
 #include "resilience/rules.h"
 
 struct hfi_kept {
@@ -103,13 +104,15 @@ static int check_http(const struct hf_type_options *type, struct hf_error *error
     int code = hfi_name_check("downstream", type->downstream, HFI_NAME_MAX, error);
     if (code != 0)
         return code;
-    if (!type->method || !type->method[0])
-        return hfi_fail(error, HF_EINVAL, type->name, "set it, as POST", "no method");
-    if (type->path && type->path[0] && type->path[0] != '/')
-        return hfi_fail(error, HF_EINVAL, type->name, "begin it with /", "path `%s` is not absolute", type->path);
-    for (size_t i = 0; i < type->header_count; i++)
-        if (!type->headers || !type->headers[i].name || !type->headers[i].value)
-            return hfi_fail(error, HF_EINVAL, type->name, NULL, "header %zu has no name or no value", i + 1);
+    struct hf_request request = hf_request_to(type->downstream, type->method, type->path ? type->path : "");
+    struct hf_error details;
+    hf_error_init(&details);
+    request.query = type->query;
+    request.headers = type->headers;
+    request.header_count = type->header_count;
+    code = hfi_request_check(&request, &details); /* what no call could send must not wait for its first job */
+    if (code != 0)
+        return hfi_fail(error, code, type->name, details.fix, "%s: %s", details.what, details.why);
     return hf_rules_check(type->rules, type->rule_count, error);
 }
 
@@ -218,7 +221,8 @@ int hfi_type_options_copy(struct hfi_keep *keep, const struct hf_type_options *g
         return code;
     if (!keep_text(keep, &options->name) || !keep_text(keep, &options->queue) ||
         !keep_text(keep, &options->downstream) || !keep_text(keep, &options->method) ||
-        !keep_text(keep, &options->path) || !keep_text(keep, &options->directory) || !keep_headers(keep, options) || !keep_rules(keep, options) ||
+        !keep_text(keep, &options->path) || !keep_text(keep, &options->query) ||
+        !keep_text(keep, &options->directory) || !keep_headers(keep, options) || !keep_rules(keep, options) ||
         !keep_list(keep, &options->command, options->command_length) ||
         !keep_list(keep, &options->environment, options->environment_length) ||
         !keep_list(keep, &options->never_retry, options->never_retry_count))

@@ -20,6 +20,10 @@
 
 static int check_place(const struct hf_request *request, struct hf_error *error) {
     const char *path = request->path ? request->path : "";
+    if (strlen(path) > HFI_URL_MAX)
+        return hfi_fail(error, HF_EINVAL, "path", "send what is long in the body", HFI_URL_LONG);
+    if (request->query && strlen(request->query) > HFI_URL_MAX)
+        return hfi_fail(error, HF_EINVAL, "query", "send what is long in the body", HFI_URL_LONG);
     if (path[0] && path[0] != '/')
         return hfi_fail(error, HF_EINVAL, "path", "start it with /", "it does not start with /");
     if (!hfi_is_url_text(path) || strpbrk(path, "?#"))
@@ -58,7 +62,7 @@ static int check_signed(const struct hfi_target *target, const struct hf_request
     if (target->signing && name)
         return hfi_fail(error, HF_EINVAL, name, "leave it out", "the header is set by the downstream's signing");
     if (target->signing && key && (!*key->value || strlen(key->value) > KEY_MAX))
-        return hfi_fail(error, HF_EINVAL, "Idempotency-Key", NULL, "it has not 1 to %d bytes", KEY_MAX);
+        return hfi_fail(error, HF_EINVAL, "Idempotency-Key", "shorten or hash it", "it has not 1 to %d bytes", KEY_MAX);
     return 0;
 }
 
@@ -67,7 +71,7 @@ static int find_target(struct hfi_caller *caller, const struct hf_request *reque
                        struct hfi_target **out, struct hf_error *error) {
     struct hfi_target *target = hfi_caller_target(caller, request->downstream);
     if (!target)
-        return hfi_fail(error, HF_ENOENT, request->downstream, NULL, "there is no such downstream");
+        return hfi_fail(error, HF_ENOENT, request->downstream, "name one of the client's", "there is no such downstream");
     int rc = hfi_request_check(request, error);
     if (rc == 0)
         rc = check_host(target, request, url, error);
@@ -99,9 +103,9 @@ static int check_key(const struct hf_request *request, struct hf_error *error) {
     if (!key)
         return 0;
     if (key[0] == '\0' || strlen(key) > KEY_MAX)
-        return hfi_fail(error, HF_EINVAL, "idempotency_key", NULL, "it has not 1 to %d bytes", KEY_MAX);
+        return hfi_fail(error, HF_EINVAL, "idempotency_key", "shorten or hash it", "it has not 1 to %d bytes", KEY_MAX);
     if (!hfi_is_field_value(key))
-        return hfi_fail(error, HF_ETEXT, "idempotency_key", NULL, "it holds a CR, LF or another control character");
+        return hfi_fail(error, HF_ETEXT, "idempotency_key", "give text without line breaks", "it holds a CR, LF or another control character");
     if (hfi_headers_find(request->headers, request->header_count, "Idempotency-Key"))
         return hfi_fail(error, HF_EINVAL, "idempotency_key", "keep one of them",
                         "there is an Idempotency-Key header too");
@@ -111,16 +115,16 @@ static int check_key(const struct hf_request *request, struct hf_error *error) {
 int hfi_request_check(const struct hf_request *request, struct hf_error *error) {
     const char *method = request->method;
     if (!method || !hfi_is_token(method) || strlen(method) > METHOD_MAX)
-        return hfi_fail(error, HF_EINVAL, "method", NULL, "it is not a token of 1 to %d bytes (RFC 9110 9.1)",
+        return hfi_fail(error, HF_EINVAL, "method", "write GET, POST …", "it is not a token of 1 to %d bytes (RFC 9110 9.1)",
                         METHOD_MAX);
     if (strcmp(method, "CONNECT") == 0)
-        return hfi_fail(error, HF_EINVAL, "method", NULL, "CONNECT opens tunnels and is not a call");
+        return hfi_fail(error, HF_EINVAL, "method", "write another one", "CONNECT opens tunnels and is not a call");
     if (request->body_length > 0 && !request->body)
-        return hfi_fail(error, HF_EINVAL, "body", NULL, "NULL with a length of %zu", request->body_length);
+        return hfi_fail(error, HF_EINVAL, "body", "give the bytes, or a length of 0", "NULL with a length of %zu", request->body_length);
     if (request->body_length > 0 && strcmp(method, "HEAD") == 0)
-        return hfi_fail(error, HF_EINVAL, "body", NULL, "HEAD has none");
+        return hfi_fail(error, HF_EINVAL, "body", "leave it out", "HEAD has none");
     if (request->total_timeout_ms < 0)
-        return hfi_fail(error, HF_EINVAL, "total_timeout_ms", NULL, "%lld is negative",
+        return hfi_fail(error, HF_EINVAL, "total_timeout_ms", "give 0 for the policy's, or more", "%lld is negative",
                         (long long)request->total_timeout_ms);
     if (request->attempt_timeout_ms < 0)
         return hfi_fail(error, HF_EINVAL, "attempt_timeout_ms", NULL, "%lld is negative",
@@ -244,7 +248,9 @@ static int take_request(const struct hf_request *given, struct hf_request *reque
         return hfi_fail(error, HF_EINVAL, "request", "use hf_request_init", "it is not initialised");
     memcpy(request, given, given->size < request->size ? given->size : request->size);
     request->path = request->path ? request->path : "";
-    return request->downstream ? 0 : hfi_fail(error, HF_EINVAL, "downstream", NULL, "the request names none");
+    if (!request->downstream || !request->downstream[0])
+        return hfi_fail(error, HF_EINVAL, "downstream", "name one of the client's", "the request names none");
+    return 0;
 }
 
 int hfi_caller_check(struct hfi_caller *caller, const struct hf_request *given, struct hf_error *error) {
@@ -263,7 +269,8 @@ int hfi_call_new(struct hfi_caller *caller, const struct hf_request *given, hf_c
                  struct hfi_call **out, struct hf_error *error) {
     struct hf_request request;
     struct hfi_target *target = NULL;
-    int rc = done ? take_request(given, &request, error) : hfi_fail(error, HF_EINVAL, "call", NULL, "no callback");
+    int rc = done ? take_request(given, &request, error)
+                  : hfi_fail(error, HF_EINVAL, "call", "give a callback", "no callback");
     if (rc == 0)
         rc = find_host(caller, &request, &target, error);
     if (rc)

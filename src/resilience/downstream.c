@@ -52,13 +52,16 @@ static struct hf_downstream *make(const char *name, struct hf_policy *policy) {
 int hf_downstream_new(const char *name, struct hf_policy *policy, struct hf_downstream **downstream,
                       struct hf_error *error) {
     if (downstream == NULL || policy == NULL || name == NULL)
-        return hfi_fail(error, HF_EINVAL, "downstream", NULL, "name, policy and the place for it are required");
+        return hfi_fail(error, HF_EINVAL, "downstream", "give all three", "name, policy and the place for it are required");
     *downstream = NULL;
     size_t length = strlen(name);
     if (length == 0 || length >= sizeof (*downstream)->name)
         return hfi_fail(error, HF_EINVAL, "downstream name", "give it 1 to 120 bytes", "it has %zu bytes", length);
     if (!hfi_text_valid(name, length))
-        return hfi_fail(error, HF_ETEXT, "downstream name", NULL, "it is not valid UTF-8");
+        return hfi_fail(error, HF_ETEXT, "downstream name", "give plain text", "it is not valid UTF-8");
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return hfi_fail(error, HF_ETEXT, "downstream name", "give plain text", "it holds a control character");
     *downstream = make(name, policy);
     return *downstream != NULL ? 0 : hfi_fail(error, HF_ENOMEM, "downstream", NULL, "out of memory");
 }

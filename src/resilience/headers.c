@@ -36,7 +36,8 @@ bool hfi_is_url_text(const char *text) {
 /* Who may set these could end one request inside another. */
 static bool is_ours(const char *name) {
     static const char *const ours[] = {
-        "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Upgrade", "TE", "Holdfast-Timeout-Ms"};
+        "Content-Length",   "Transfer-Encoding", "Connection", "Keep-Alive", "Proxy-Connection", "Expect", "Upgrade",
+        "HTTP2-Settings", "TE",                "Trailer",    "Holdfast-Timeout-Ms"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (hfi_text_equal_nocase(ours[i], name))
             return true;
@@ -45,14 +46,14 @@ static bool is_ours(const char *name) {
 
 int hfi_headers_check(const struct hf_header *headers, size_t count, struct hf_error *error) {
     if (count > 0 && !headers)
-        return hfi_fail(error, HF_EINVAL, "headers", NULL, "NULL with a count of %zu", count);
+        return hfi_fail(error, HF_EINVAL, "headers", "give an array, or a count of 0", "NULL with a count of %zu", count);
     for (size_t i = 0; i < count; i++) {
         const char *name = headers[i].name, *value = headers[i].value;
         if (!name || !hfi_is_token(name))
             return hfi_fail(error, HF_EINVAL, "headers", "use letters, digits and hyphens",
                             "the name of header %zu is not a token (RFC 9110 5.6.2)", i + 1);
         if (!value || !hfi_is_field_value(value))
-            return hfi_fail(error, HF_ETEXT, name, NULL,
+            return hfi_fail(error, HF_ETEXT, name, "give text without line breaks, an empty one if need be",
                             value ? "the value of the header holds a CR, LF or another control character"
                                   : "the header has no value");
         if (is_ours(name))

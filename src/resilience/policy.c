@@ -113,7 +113,7 @@ static void first_error(const struct hf_finding *finding, void *user) {
 int hf_policy_new(const struct hf_policy_options *options, struct hf_policy **policy, struct hf_error *error) {
     struct hf_error scratch;
     if (policy == NULL)
-        return hfi_fail(error, HF_EINVAL, "policy", NULL, "there is nowhere to put it");
+        return hfi_fail(error, HF_EINVAL, "policy", "give a place for it", "there is nowhere to put it");
     *policy = NULL;
     if (error == NULL) {
         hf_error_init(&scratch);

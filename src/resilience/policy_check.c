@@ -14,6 +14,10 @@
 
 #define SHORT_CAP_MS 5000 /* longer waits belong to the jobs' curve [S0.11] */
 #define RETRY_MAX 100     /* the same, for the number of tries */
+#define FLOOR_MAX 1000000
+#define RATE_MAX 1e7
+#define IN_FLIGHT_MAX 100000
+#define QUEUE_MAX 1000000
 
 void hfi_find(struct hfi_findings *findings, bool is_error, const char *rule, const char *key, const char *fix,
               const char *format, ...) {
@@ -143,6 +147,8 @@ static void check_fit(const struct hf_policy_options *o, struct hfi_findings *f)
 static void check_budget(const struct hf_policy_options *o, struct hfi_findings *f) {
     if (!between(o->budget_ratio, 0, 1))
         ERROR("budget.ratio", "budget.ratio", "a number from 0 to 1", "it is %g", o->budget_ratio);
+    if (o->budget_floor > FLOOR_MAX)
+        ERROR("budget.floor", "budget.floor", "a million at most", "it is %u", o->budget_floor);
     if (o->retry_max > 0 && o->budget_floor == 0 && o->budget_ratio == 0)
         ERROR("budget.empty", "budget.floor", "raise budget.floor or budget.ratio, or set retry.max to 0",
               "%u retries are allowed, but the budget never has one", o->retry_max);
@@ -178,7 +184,7 @@ static void check_window(const struct hf_policy_options *o, struct hfi_findings 
         WARNING("breaker.min_calls", "breaker.min_calls", "lower min_calls, widen the window or use consecutive",
                 "%g calls a second make %.1f in the window of %s: %u are never reached", o->declared_rate, expected,
                 TEXT(o->breaker_window_ms), o->breaker_min_calls);
-    if (!(o->declared_rate >= 0))
+    if (!between(o->declared_rate, 0, RATE_MAX))
         ERROR("breaker.rate", "declared_rate", "calls per second, 0 when unknown", "it is %g", o->declared_rate);
     if (!between(o->breaker_slow_ratio, 0, 1))
         ERROR("breaker.slow_ratio", "breaker.slow_ratio", "a number from 0 to 1", "it is %g", o->breaker_slow_ratio);
@@ -215,6 +221,10 @@ static void check_break(const struct hf_policy_options *o, struct hfi_findings *
 static void check_rest(const struct hf_policy_options *o, struct hfi_findings *f) {
     if (o->bulkhead_max < 1)
         ERROR("bulkhead.max", "bulkhead.max", "at least 1", "0 in flight means that nothing ever runs");
+    if (o->bulkhead_max > IN_FLIGHT_MAX)
+        ERROR("bulkhead.max", "bulkhead.max", "a hundred thousand at most", "it is %u", o->bulkhead_max);
+    if (o->bulkhead_queue > QUEUE_MAX)
+        ERROR("bulkhead.queue", "bulkhead.queue", "a million at most", "it is %u", o->bulkhead_queue);
     if ((int)o->gate_scope < HF_GATE_DOWNSTREAM || o->gate_scope > HF_GATE_CALL)
         ERROR("retry_after.scope", "retry_after.scope", "downstream or call", "it is %d", (int)o->gate_scope);
     if ((int)o->on_open < HF_ON_OPEN_PARK || o->on_open > HF_ON_OPEN_FAIL)

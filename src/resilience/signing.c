@@ -25,7 +25,7 @@ static long decode(const char *secret, unsigned char *bytes) {
 
 static int check(const char *const *secrets, size_t count, const char *name, size_t *bytes, struct hf_error *error) {
     if (count > 0 && !secrets)
-        return hfi_fail(error, HF_EINVAL, name, NULL, "signing_secrets: NULL with a count of %zu", count);
+        return hfi_fail(error, HF_EINVAL, name, "give an array, or a count of 0", "signing_secrets: NULL with a count of %zu", count);
     if (count > HFI_SIGNING_SECRETS_MAX)
         return hfi_fail(error, HF_EINVAL, name, "keep the old and the new one", "signing: %zu secrets, %d at most", count,
                         HFI_SIGNING_SECRETS_MAX);

@@ -141,8 +141,7 @@ static int check_per_host(const struct hf_downstream_options *options, struct hf
         return hfi_fail(error, HF_EINVAL, options->name, "leave it out",
                         "probe_path: with per_host there is no one place to ask");
     if (options->hosts_max < 1 || options->hosts_max > HOSTS_MAX)
-        return hfi_fail(error, HF_EINVAL, options->name, NULL, "hosts_max: %u is not 1 to %d", options->hosts_max,
-                        HOSTS_MAX);
+        return hfi_fail(error, HF_EINVAL, options->name, "give 1 to 1000000", "hosts_max: it is %u", options->hosts_max);
     return 0;
 }
 
@@ -150,7 +149,7 @@ static int check_url(const struct hf_downstream_options *options, struct hfi_url
     if (options->per_host)
         return check_per_host(options, error);
     if (!options->url)
-        return hfi_fail(error, HF_EINVAL, options->name, NULL, "url is required");
+        return hfi_fail(error, HF_EINVAL, options->name, "give one, or say per_host", "url is required");
     const char *wrong = hfi_url_split(options->url, url);
     if (!wrong && url->query)
         wrong = "it holds a query, which belongs to the requests";
@@ -161,7 +160,7 @@ static int check_url(const struct hf_downstream_options *options, struct hfi_url
 
 static int check(const struct hf_downstream_options *options, struct hfi_url *url, struct hf_error *error) {
     if (!options->name)
-        return hfi_fail(error, HF_EINVAL, "downstream", NULL, "name is required");
+        return hfi_fail(error, HF_EINVAL, "downstream", "give one", "name is required");
     int rc = check_url(options, url, error);
     if (rc)
         return rc;

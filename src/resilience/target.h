@@ -64,6 +64,9 @@ void hfi_target_unref(struct hfi_target *target); /* any thread; NULL is fine */
 void hfi_target_retire(struct hfi_target *target);
 bool hfi_target_held_once(const struct hfi_target *target); /* one reference, and one to its downstream */
 
+#define HFI_URL_MAX 8192 /* bytes of a downstream's URL, of a path and of a query: servers refuse longer ones */
+#define HFI_URL_LONG "it is longer than 8192 bytes"
+
 /* RFC 9110 5.6.2: a token, what methods and header names are. */
 bool hfi_is_token(const char *text);
 /* A header value: no CR, LF or other control characters but tabs (RFC 9110 5.5). */

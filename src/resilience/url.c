@@ -121,6 +121,8 @@ const char *hfi_url_split(const char *text, struct hfi_url *url) {
         return "it does not start with http:// or https://";
     if (!hfi_is_url_text(text))
         return "it holds a space, a control character or a byte outside ASCII";
+    if (strlen(text) > HFI_URL_MAX)
+        return HFI_URL_LONG;
     if (strpbrk(text, "\\#"))
         return "it holds a backslash or a fragment";
     url->scheme = url->https ? 8 : 7;

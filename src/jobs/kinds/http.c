@@ -111,6 +111,7 @@ static int start(struct hfi_kind *self, struct hf_work *work) {
         return refuse(work, HF_ENOMEM, request.downstream, NULL);
     request.method = type->method;
     request.path = type->path;
+    request.query = type->query;
     request.headers = headers;
     request.header_count = fill_headers(work, headers, id, sizeof id);
     request.body = job->payload;

@@ -102,10 +102,10 @@ static int call_all(struct caller *caller, size_t parallel) {
     return code;
 }
 
-static int read_header(struct hfi_arena *arena, const char *text, struct hf_header *header) {
+static int read_header(struct hfi_arena *arena, const char *text, size_t number, struct hf_header *header) {
     const char *colon = strchr(text, ':');
     if (!colon || colon == text)
-        return hfi_usage("header", "write 'Name: value'", "`%.60s` is not a header", text);
+        return hfi_usage("header", "write 'Name: value'", "header %zu has no name with a colon behind it", number); /* may be secret */
     header->name = hfi_arena_copy(arena, text, (size_t)(colon - text));
     for (colon++; *colon == ' '; colon++)
         ;
@@ -122,7 +122,7 @@ static int read_request(struct caller *caller, const struct hfi_options *options
     struct hf_header *list = hfi_arena_array(arena, headers->count + 1, sizeof *list);
     int code = data && data[0] == '@' ? hfi_payload_file(&caller->session, data + 1, &body) : 0;
     for (size_t i = 0; code == 0 && i < headers->count; i++)
-        code = read_header(arena, headers->list[i], &list[i]);
+        code = read_header(arena, headers->list[i], i + 1, &list[i]);
     hf_request_init(request);
     request->downstream = options->arguments[0];
     request->method = hfi_flag_text(options, "method", data ? "POST" : "GET");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "holdfast/guard.h"
+#include "holdfast/http.h"
 #include "holdfast/units.h"
 #include "program/commands/commands.h"
 #include "program/commands/downstream_limits.h"
@@ -126,8 +127,15 @@ static void next_probe(const struct known *known, char *text, size_t room) {
     }
 }
 
+/* As it may be shown. */
+static const char *url_of(const struct known *known, char *text, size_t room) {
+    hf_url_redact(known->setting ? known->setting->url : "", text, room);
+    return text;
+}
+
 static json_t *known_json(const struct known *known) {
     const struct hf_downstream_row *row = known->row;
+    char url[300];
     json_t *object = json_object();
     char text[300];
     explain(known, text, sizeof text);
@@ -136,7 +144,7 @@ static json_t *known_json(const struct known *known) {
     hfi_json_text(object, "explanation", text);
     hfi_json_text(object, "reason", row ? row->reason : "");
     hfi_json_flag(object, "configured", known->setting != NULL);
-    hfi_json_text(object, "url", known->setting ? known->setting->url : "");
+    hfi_json_text(object, "url", url_of(known, url, sizeof url));
     hfi_json_flag(object, "isolated", row && state_of(row) == HF_BREAKER_ISOLATED);
     hfi_json_time(object, "isolated_until", row ? row->forced_until_us : 0);
     hfi_json_time(object, "open_until", row ? row->open_until_us : 0);
@@ -202,10 +210,11 @@ static int not_found(const struct all *all, const char *name) {
 
 static void print_one(const struct known *known) {
     const struct hf_downstream_row *row = known->row;
+    char url[300];
     char text[300];
     explain(known, text, sizeof text);
     hfi_field("downstream", "%s", known->name);
-    hfi_field("url", "%s", known->setting ? known->setting->url : "");
+    hfi_field("url", "%s", url_of(known, url, sizeof url));
     hfi_field("state", "%s: %s", hf_breaker_state_name(state_of(row)), text);
     hfi_field("reason", "%s", row ? row->reason : "");
     next_probe(known, text, sizeof text);

@@ -115,6 +115,7 @@ static void build_type(struct hfi_config *config, const struct hfi_job_setting *
     to->downstream = from->downstream;
     to->method = from->method;
     to->path = from->path;
+    to->query = from->query;
     to->headers = from->headers.items;
     to->header_count = from->headers.count;
     to->rules = build_rules(config, &from->rules);

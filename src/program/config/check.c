@@ -122,6 +122,7 @@ static void check_downstreams(struct hfi_config *config) {
     const struct hfi_job_setting *jobs = config->settings.jobs.items;
     for (size_t i = 0; i < config->settings.downstreams.count; i++) {
         struct hf_downstream_options options = config->runner.downstreams[i];
+        size_t before = config->problems.errors;
         options.header_count = options.rule_count = options.signing_secret_count = 0; /* one complaint for each cause */
         check_options(config, &downstreams[i].item, "url", &options);
         check_rules(config, &downstreams[i].item, &downstreams[i].rules, options.rules);
@@ -132,6 +133,8 @@ static void check_downstreams(struct hfi_config *config) {
         options.header_count = 0;
         options.signing_secret_count = config->runner.downstreams[i].signing_secret_count;
         check_options(config, &downstreams[i].item, "signing.secret", &options);
+        if (config->problems.errors == before) /* what is wrong only with both */
+            check_options(config, &downstreams[i].item, "url", &config->runner.downstreams[i]);
     }
     for (size_t i = 0; i < config->settings.jobs.count; i++) {
         struct hf_downstream_options options = hf_downstream_at(jobs[i].item.name, "http://localhost");

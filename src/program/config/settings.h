@@ -84,7 +84,7 @@ enum hfi_job_kind { HFI_JOB_HTTP, HFI_JOB_EXEC, HFI_JOB_NOOP };
 struct hfi_job_setting {
     struct hfi_item item;
     int kind;
-    const char *queue, *downstream, *method, *path, *directory;
+    const char *queue, *downstream, *method, *path, *query, *directory;
     struct hfi_headers headers;
     struct hfi_texts command, environment, never_retry;
     struct hfi_items rules;

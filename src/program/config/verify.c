@@ -51,10 +51,14 @@ static void check_table(struct hfi_binding *binding, const struct hfi_downstream
 
 static void check_downstream(struct hfi_binding *binding, const struct hfi_downstream_setting *downstream) {
     const struct hfi_item *item = &downstream->item;
+    char url[200]; /* it may hold a password */
+    bool read = downstream->url && (binding->secrets || !hfi_secret_is_reference(downstream->url));
     check_place(binding, downstream);
-    if (downstream->url && (!is_web_url(downstream->url) || strpbrk(downstream->url, "?# \t")))
+    if (read && (!is_web_url(downstream->url) || strpbrk(downstream->url, "?# \t"))) {
+        hf_url_redact(downstream->url, url, sizeof url);
         hfi_bind_error(binding, "config.url", at(item, "url"), "write https://host[:port][/path]",
-                       "`%.100s` is not an http or https URL without query", downstream->url);
+                       "`%s` is not an http or https URL without query", url);
+    }
     if (downstream->probe_path && downstream->probe_path[0] != '/')
         hfi_bind_error(binding, "config.path", at(item, "probe.path"), "begin it with /", "`%.100s` is not a path",
                        downstream->probe_path);
@@ -67,7 +71,7 @@ static void check_foreign(struct hfi_binding *binding, const struct hfi_job_sett
         const char *key;
         int kind;
     } owners[] = {{"downstream", HFI_JOB_HTTP}, {"method", HFI_JOB_HTTP},      {"path", HFI_JOB_HTTP},
-                  {"headers", HFI_JOB_HTTP},    {"idempotency_key", HFI_JOB_HTTP}, {"rules", HFI_JOB_HTTP},
+                  {"query", HFI_JOB_HTTP},      {"headers", HFI_JOB_HTTP}, {"idempotency_key", HFI_JOB_HTTP}, {"rules", HFI_JOB_HTTP},
                   {"command", HFI_JOB_EXEC},
                   {"environment", HFI_JOB_EXEC}, {"directory", HFI_JOB_EXEC},   {"kill_grace", HFI_JOB_EXEC}};
     for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
@@ -104,9 +108,19 @@ static void check_http(struct hfi_binding *binding, const struct hfi_config *con
     if (!*job->method || job->method[strspn(job->method, TOKEN)])
         hfi_bind_error(binding, "config.method", at(&job->item, "method"), "write POST, PUT, GET …", "`%.60s` is not a method",
                        job->method);
-    if (*job->path && (job->path[0] != '/' || strpbrk(job->path, " \t\r\n#")))
-        hfi_bind_error(binding, "config.path", at(&job->item, "path"), "begin it with /, without blanks", "`%.100s` is not a path",
-                       job->path);
+    if (*job->path && (job->path[0] != '/' || strpbrk(job->path, " \t\r\n?#"))) {
+        char path[120]; /* with what may be secret in a query */
+        hf_url_redact(job->path, path, sizeof path);
+        hfi_bind_error(binding, "config.path", at(&job->item, "path"), "begin it with /, without blanks; give a query as query",
+                       "`%s` is not a path", path);
+    }
+    bool read = job->query && (binding->secrets || !hfi_secret_is_reference(job->query));
+    for (const char *c = read ? job->query : ""; *c; c++)
+        if (*c <= 0x20 || *c >= 0x7f || *c == '#') {
+            hfi_bind_error(binding, "config.query", at(&job->item, "query"), "percent-encode it",
+                           "it holds a blank, a control character, a byte outside ASCII or #");
+            break;
+        }
 }
 
 static void check_exec(struct hfi_binding *binding, const struct hfi_job_setting *job) {
