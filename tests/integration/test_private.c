@@ -126,6 +126,7 @@ static void open_at(const char *host) {
     char url[128];
     struct hf_downstream_options options = at("d", host, true, url, sizeof url);
     hf_client_close(client);
+    client = NULL;
     assert_int_equal(hf_client_new(&options, 1, &client, NULL), 0);
 }
 
@@ -167,16 +168,24 @@ static void expect_denied(const char *name) {
 static void test_numeric_hosts(void **state) {
     (void)state;
     static const char *const hosts[] = {
-        "127.0.0.1",      "127.1",     "2130706433",         "0x7f.1",
-        "0x7f000001",     "017700000001", "0177.0.0.1",      "0",
-        "0.0.0.0",        "10.0.0.1",  "192.168.0.1",        "172.16.0.1",
-        "169.254.169.254", "100.64.0.1", "255.255.255.255",  "224.0.0.1",
-        "[::1]",          "[::]",      "[::ffff:127.0.0.1]", "[0:0:0:0:0:ffff:7f00:1]",
-        "[fd00::1]",      "[64:ff9b::127.0.0.1]", "[2002:7f00:1::]", "[fe80::1]",
-        "[fe80::1%25lo]", "localhost", "inside.test",        "LOCALHOST."};
+        "127.0.0.1",       "127.255.255.254",      "0.0.0.0",            "10.0.0.1",
+        "192.168.0.1",     "172.16.0.1",           "169.254.169.254",    "100.64.0.1",
+        "255.255.255.255", "224.0.0.1",            "[::1]",              "[::]",
+        "[::ffff:127.0.0.1]", "[0:0:0:0:0:ffff:7f00:1]", "[fd00::1]",    "[64:ff9b::127.0.0.1]",
+        "[2002:7f00:1::]", "[fe80::1]",            "localhost",          "inside.test",
+        "LOCALHOST."};
+    /* Forms that libraries read in different ways never come so far. */
+    static const char *const odd[] = {"127.1", "2130706433", "0x7f.1", "0x7f000001", "017700000001", "0177.0.0.1", "0",
+                                      "[fe80::1%25lo]"};
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         open_at(hosts[i]);
         expect_denied("d");
+    }
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        char url[128];
+        struct hf_client *none = NULL;
+        struct hf_downstream_options options = at("d", odd[i], true, url, sizeof url);
+        assert_int_equal(hf_client_new(&options, 1, &none, NULL), HF_EINVAL);
     }
     assert_int_equal(peer_connections(peer), 0);
 }
