@@ -375,9 +375,63 @@ static void test_no_memory(void **state) {
     assert_true(hf_test_alloc_sweep(whole_way, NULL) > 10);
 }
 
+/* R15, R14: the budget runs out through the public calls, and the outcome says whose it was. */
+static void test_budget_runs_out(void **state) {
+    (void)state;
+    static const struct peer_step busy = {.answer = "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"};
+    struct hf_request request = hf_request_to("peer", "GET", "/");
+    unsigned attempts = 0, refused = 0;
+    w->policy.budget_floor = 2;
+    w->policy.budget_ratio = 0;
+    w->policy.budget_window_ms = 3600000; /* however slow this machine is */
+    w->policy.breaker_min_calls = 1000;
+    serve(&busy, 1);
+    for (int i = 0; i < 10; i++) {
+        struct hf_response *response = NULL;
+        assert_int_equal(hf_call(w->client, &request, &response, NULL), 0);
+        const struct hf_outcome *outcome = hf_response_outcome(response);
+        attempts += hf_outcome_get_attempts(outcome);
+        if (hf_outcome_get_retry_refused(outcome)) {
+            refused++;
+            assert_string_equal(hf_outcome_get_error_type(outcome), "http.500");
+            assert_non_null(strstr(hf_outcome_get_message(outcome), "our own retry budget"));
+            assert_true(hf_outcome_get_retry_after_ms(outcome) > 0);
+        }
+        hf_response_free(response);
+    }
+    assert_int_equal(attempts, 12);
+    assert_int_equal(refused, 10);
+    peer_settle(w->peer);
+    assert_int_equal(peer_requests(w->peer), 12);
+}
+
+/* A hedge over real sockets: the hung attempt goes, the peer saw exactly what the outcome reports. */
+static void test_hedge(void **state) {
+    (void)state;
+    static const struct peer_step steps[] = {{.then = PEER_HANG}, {.answer = PEER_OK}};
+    struct hf_request request = hf_request_to("peer", "GET", "/");
+    struct hf_response *response = NULL;
+    w->policy.hedge_max = 1;
+    w->policy.hedge_delay_ms = 20;
+    w->policy.total_timeout_ms = 170000;
+    serve(steps, 2);
+    assert_int_equal(hf_call(w->client, &request, &response, NULL), 0);
+    const struct hf_outcome *outcome = hf_response_outcome(response);
+    assert_int_equal(hf_response_status(response), 200);
+    assert_int_equal(hf_outcome_get_attempts(outcome), 2);
+    assert_int_equal(hf_outcome_get_hedges(outcome), 1);
+    assert_int_equal(hf_outcome_get_retries(outcome), 0);
+    hf_response_free(response);
+    peer_settle(w->peer);
+    assert_int_equal(peer_seen(w->peer), 2);
+    assert_int_equal(peer_open(w->peer), 1); /* the loser's connection is gone */
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        T(test_budget_runs_out),
+        T(test_hedge),
         T(test_requests_are_attempts),
         T(test_failures),
         T(test_attempt_limit),
