@@ -20,6 +20,9 @@ struct hf_header {
     const char *value;
 };
 
+/* The oldest TLS that is spoken. */
+enum hf_tls { HF_TLS_1_2, HF_TLS_1_3 };
+
 /* Where one downstream is and how it is spoken to. Everything is copied. */
 struct hf_downstream_options {
     uint32_t size;
@@ -28,7 +31,14 @@ struct hf_downstream_options {
                          stored text */
     const struct hf_header *headers; /* sent with every call; values may be secret: they never reach logs or errors */
     size_t header_count;
-    const char *ca_file;       /* NULL: the system's */
+    const char *ca_file;       /* PEM, certificates to trust; NULL: the system's. Certificate and name are always checked */
+    const char *client_cert;   /* PEM, our certificate and its chain, shown to a peer that asks; NULL: none */
+    const char *client_key;    /* PEM, its key without a passphrase; both or neither */
+    enum hf_tls tls_min;       /* HF_TLS_1_2 */
+    bool http2;                /* false; true: HTTP/2 where an https peer offers it (ALPN) */
+    const char *proxy;         /* NULL: none, whatever the environment says; http://[user:password@]host:port, a secret */
+    uint32_t redirects_max;    /* 0: a 3xx is an outcome; else so many are followed, 5 at most */
+    bool redirects_other_hosts; /* false: only to the same scheme, host and port; true: others too, without our secrets */
     int64_t response_limit;    /* bytes of a body after decoding: 1 MiB */
     int64_t header_limit;      /* bytes of all response header lines of an attempt together: 64 KiB, 256 KiB at most */
     bool accept_compressed;    /* false; asks for gzip or deflate and decodes them */
@@ -116,8 +126,8 @@ HF_API const char *hf_response_header(const struct hf_response *response, const 
 HF_API void hf_response_free(struct hf_response *response); /* NULL is fine */
 
 /*
- * Would a client or a runner take these options? Looks at all but the policy, for which there is hf_policy_check. Asks
- * nothing of the network or the disk. HF_EINVAL or HF_ETEXT with details in `error`. Since 0.1.
+ * Would a client or a runner take these options? Looks at all but the policy, for which there is hf_policy_check. Reads
+ * the certificate files they name; asks nothing of the network. HF_EINVAL or HF_ETEXT with details in `error`. Since 0.1.
  */
 HF_API int hf_downstream_check(const struct hf_downstream_options *options, struct hf_error *error);
 

@@ -16,6 +16,7 @@ static void on_facts(const struct hfi_attempt_facts *facts, void *user) {
     struct hfi_scheduler *scheduler = call->caller->scheduler;
     const struct hf_policy_options *policy = &call->target->downstream->policy->options;
     struct hf_outcome outcome;
+    call->attempts += facts->hops; /* each redirect followed was a request more */
     hfi_classify_attempt(facts, scheduler->ops->wall(scheduler), policy->breaker_429_failure,
                          policy->retry_after_cap_ms, &outcome);
     hfi_rules_judge(&call->rules, &call->target->rules, call->method, facts, &outcome); /* told once (F8) */
@@ -61,7 +62,7 @@ int hfi_call_send(struct hfi_call *call, const struct hf_permit *permit, bool he
         .header_count = call->header_count,
         .body = call->body,
         .body_length = call->body_length,
-        .ca_file = target->ca_file,
+        .reach = &target->reach,
         .connect_timeout_ms = policy->options.connect_timeout_ms,
         .backstop_ms = policy->backstop_ms,
         .response_limit = target->response_limit,
@@ -109,6 +110,7 @@ enum hf_stage hfi_call_cut(struct hfi_call_attempt *attempt, struct hfi_phases *
     struct hfi_call *call = attempt->call;
     struct hfi_transport *transport = call->caller->transport;
     enum hf_stage stage;
+    call->attempts += transport->ops->hops(transport, attempt->wire);
     *sent = transport->ops->cancel(transport, attempt->wire, &stage, phases);
     if (*sent > call->sent)
         call->sent = *sent;

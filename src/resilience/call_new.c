@@ -299,19 +299,6 @@ void hfi_call_discard(struct hfi_call *call) {
     hfi_free(call);
 }
 
-static struct hf_header *copy_answer_headers(const struct hfi_attempt_facts *facts) {
-    size_t room = facts->header_count * sizeof(struct hf_header);
-    for (size_t i = 0; i < facts->header_count; i++)
-        room += strlen(facts->headers[i].name) + strlen(facts->headers[i].value) + 2;
-    struct hf_header *headers = hfi_alloc(room);
-    char *at = headers ? (char *)(headers + facts->header_count) : NULL;
-    for (size_t i = 0; headers && i < facts->header_count; i++) {
-        at = put(at, facts->headers[i].name, &headers[i].name);
-        at = put(at, facts->headers[i].value, &headers[i].value);
-    }
-    return headers;
-}
-
 void hfi_call_drop_answer(struct hfi_call *call) {
     struct hf_response *response = call->response;
     hfi_free(response->body);
@@ -327,7 +314,7 @@ void hfi_call_keep_answer(struct hfi_call *call, const struct hfi_attempt_facts 
     struct hf_response *response = call->response;
     hfi_call_drop_answer(call);
     char *body = facts->body_length > 0 ? hfi_alloc(facts->body_length + 1) : NULL;
-    struct hf_header *headers = facts->header_count > 0 ? copy_answer_headers(facts) : NULL;
+    struct hf_header *headers = facts->header_count > 0 ? hfi_headers_copy(facts->headers, facts->header_count) : NULL;
     if ((facts->body_length > 0 && !body) || (facts->header_count > 0 && !headers)) {
         /* The peer did answer, but we cannot say what: never a success with an empty body. */
         enum hf_sent sent = response->outcome.sent;

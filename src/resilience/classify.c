@@ -26,6 +26,8 @@ static const struct {
     {"http.headers_too_large", HFI_EFFECT_REFUSED, "larger than what is taken"},
     {"http.truncated_headers", HFI_EFFECT_DOWN, "the answer ended in its headers"},
     {"http.connection_lost", HFI_EFFECT_DOWN, "a reused connection died; libcurl would have sent it twice"}, /* L1 */
+    {"proxy.refused", HFI_EFFECT_REFUSED, "a proxy answered CONNECT with its own 3xx or 4xx"},
+    {"proxy.failed", HFI_EFFECT_DOWN, "a proxy answered CONNECT with 429 or 5xx"},
     {"local.private_network", HFI_EFFECT_REFUSED, "the name leads into a network that is not allowed"},
     {"local.url", HFI_EFFECT_REFUSED, "libcurl cannot read the URL"},
     {"local", HFI_EFFECT_BUSY, "descriptors, memory …: never the peer's fault"},
@@ -142,7 +144,7 @@ void hfi_classify_attempt(const struct hfi_attempt_facts *facts, struct hf_wall 
         by_code(facts, outcome);
     else
         by_status(facts, wall, policy_429, retry_after_cap_ms, outcome);
-    if ((facts->error_type != NULL || facts->native != 0) && facts->message != NULL && facts->message[0] != '\0')
+    if (facts->message != NULL && facts->message[0] != '\0')
         hfi_outcome_message(outcome, "%s", facts->message);
     outcome->phases = facts->phases;
 }
@@ -205,8 +207,9 @@ static void show_reason(size_t index, struct hf_rule_row *row) {
     }
     snprintf(rule, sizeof rule, "transport.%s", reasons[index].type);
     bool local = strncmp(reasons[index].type, "local", 5) == 0;
-    hfi_row_fill(row, reasons[index].effect, local ? HF_STAGE_LOCAL : HF_STAGE_RECEIVE,
-                 local ? HF_SENT_NO : HF_SENT_YES, rule, reasons[index].note, "%s", reasons[index].type);
+    bool proxy = strncmp(reasons[index].type, "proxy", 5) == 0;
+    hfi_row_fill(row, reasons[index].effect, local ? HF_STAGE_LOCAL : proxy ? HF_STAGE_CONNECT : HF_STAGE_RECEIVE,
+                 local || proxy ? HF_SENT_NO : HF_SENT_YES, rule, reasons[index].note, "%s", reasons[index].type);
 }
 
 const struct hfi_table hfi_table_transport = {"transport",

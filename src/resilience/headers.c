@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/text.h"
 #include "resilience/target.h"
 
@@ -75,4 +76,19 @@ const struct hf_header *hfi_headers_find(const struct hf_header *headers, size_t
         if (hfi_text_equal_nocase(headers[i].name, name))
             return &headers[i];
     return NULL;
+}
+
+struct hf_header *hfi_headers_copy(const struct hf_header *headers, size_t count) {
+    size_t room = count * sizeof *headers;
+    for (size_t i = 0; i < count; i++)
+        room += strlen(headers[i].name) + strlen(headers[i].value) + 2;
+    struct hf_header *copy = hfi_alloc(room > 0 ? room : 1);
+    char *at = copy ? (char *)(copy + count) : NULL;
+    for (size_t i = 0; copy && i < count; i++) {
+        copy[i].name = at;
+        at = stpcpy(at, headers[i].name) + 1;
+        copy[i].value = at;
+        at = stpcpy(at, headers[i].value) + 1;
+    }
+    return copy;
 }

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "resilience/call_internal.h"
 #include "resilience/policy.h"
+#include "resilience/reach.h"
 #include "resilience/registry.h"
 #include "resilience/url.h"
 
@@ -85,12 +86,10 @@ static int copy_address(struct hfi_target *target, const struct hf_downstream_op
     for (const char *end = rest + length; length > 0 && end > url->place && end[-1] == '/'; end--)
         target->url_length--;
     target->url = hfi_alloc(url->scheme + length + 1);
-    target->ca_file = options->ca_file ? hfi_strdup(options->ca_file) : NULL;
     target->probe_path = options->probe_path ? hfi_strdup(options->probe_path) : NULL;
     char *basic = url->userinfo ? basic_of(url->userinfo, url->userinfo_length) : NULL;
     int rc = HF_ENOMEM;
-    bool copied = target->url && (target->ca_file || !options->ca_file) && (target->probe_path || !options->probe_path);
-    copied = copied && copy_rules(target, options);
+    bool copied = target->url && (target->probe_path || !options->probe_path) && copy_rules(target, options);
     if (copied && (basic || !url->userinfo)) {
         if (!options->per_host)
             memcpy(mempcpy(target->url, options->url, url->scheme), rest, length);
@@ -178,7 +177,7 @@ static int check(const struct hf_downstream_options *options, struct hfi_url *ur
     if (rc == 0 && url->userinfo && hfi_headers_find(options->headers, options->header_count, "Authorization"))
         rc = hfi_fail(error, HF_EINVAL, options->name, "keep one of them",
                       "both a user in the url and an Authorization header");
-    return rc;
+    return rc ? rc : hfi_reach_check(options, error);
 }
 
 int hf_downstream_check(const struct hf_downstream_options *options, struct hf_error *error) {
@@ -194,6 +193,8 @@ int hf_downstream_check(const struct hf_downstream_options *options, struct hf_e
 static int fill(struct hfi_target *target, const struct hf_downstream_options *options, const struct hfi_url *url,
                 struct hf_downstream *downstream, struct hf_error *error) {
     int rc = copy_address(target, options, url);
+    if (rc == 0)
+        rc = hfi_reach_init(&target->reach, options);
     if (rc == 0 && options->per_host)
         rc = hfi_registry_new(options->hosts_max, &target->registry);
     if (rc)
@@ -282,7 +283,7 @@ void hfi_target_unref(struct hfi_target *target) {
         hfi_free(target->url);
         hfi_free(target->headers);
         hfi_signing_free(target->signing);
-        hfi_free(target->ca_file);
+        hfi_reach_end(&target->reach);
         hfi_free(target->probe_path);
         hfi_free((void *)(uintptr_t)target->rules.items);
     }

@@ -13,6 +13,7 @@
 #include "resilience/downstream.h"
 #include "resilience/rules.h"
 #include "resilience/signing.h"
+#include "resilience/transport.h"
 
 /*
  * A downstream, or one host of a `per_host` one, as the caller knows it: where it is, how it is spoken to, and who
@@ -35,7 +36,7 @@ struct hfi_target {
     size_t url_length;         /* without the slashes at its end: a path brings its own */
     struct hf_header *headers; /* one block with their texts; a userinfo became an Authorization */
     size_t header_count;
-    char *ca_file;
+    struct hfi_reach reach;    /* its texts are its own */
     char *probe_path;          /* NULL: none */
     struct hfi_rules rules;    /* own ones, in a block of their own */
     int64_t response_limit, header_limit;
@@ -77,6 +78,8 @@ bool hfi_is_url_text(const char *text);
 int hfi_headers_check(const struct hf_header *headers, size_t count, struct hf_error *error);
 /* The headers that a signature stands in. NULL: none of them is there, else the name of one that is. */
 const char *hfi_headers_signed(const struct hf_header *headers, size_t count);
+/* A copy in one block with its texts; NULL: no memory. */
+struct hf_header *hfi_headers_copy(const struct hf_header *headers, size_t count);
 const struct hf_header *hfi_headers_find(const struct hf_header *headers, size_t count, const char *name);
 
 #endif

@@ -18,6 +18,16 @@
  */
 #define HFI_TRANSPORT_VERSION 1
 
+/* How a peer is reached, the same for all attempts at a downstream. */
+struct hfi_reach {
+    char *ca_file, *client_cert, *client_key; /* paths, NULL: the system's, none, none */
+    char *proxy;                              /* URL with its secrets, NULL: none */
+    bool tls13;                               /* nothing older */
+    bool http2;                               /* where the peer offers it */
+    bool other_hosts;                         /* redirects may leave scheme, host and port */
+    uint32_t redirects;                       /* that one attempt may follow */
+};
+
 /* What to send. Everything stays the caller's and alive until `done` ran or `cancel` returned, but the headers: they are
    read inside `start` only, for the next attempt's may differ. */
 struct hfi_attempt_spec {
@@ -27,7 +37,7 @@ struct hfi_attempt_spec {
     size_t header_count;
     const void *body;
     size_t body_length;
-    const char *ca_file;
+    const struct hfi_reach *reach; /* NULL: all of it zero */
     int64_t connect_timeout_ms;
     int64_t backstop_ms;    /* far above the total; our own timers end attempts long before */
     int64_t response_limit; /* of the decoded body */
@@ -57,6 +67,7 @@ struct hfi_attempt_facts {
     size_t body_length;
     struct hfi_phases phases;
     bool reused;            /* on a connection that was open */
+    uint32_t hops;          /* redirects followed: so many requests more than one */
 };
 
 struct hfi_attempt; /* of the transport */
@@ -71,8 +82,9 @@ struct hfi_transport_ops {
     /* Ends it without `done`; the connection goes. Returns what may have been sent, with the phases so far. Never blocks. */
     enum hf_sent (*cancel)(struct hfi_transport *self, struct hfi_attempt *attempt, enum hf_stage *stage,
                            struct hfi_phases *phases);
-    /* How far it has come; changes nothing. What the connect limit goes by. */
+    /* How far it has come, past a redirect never less than SEND; changes nothing. What the connect limit goes by. */
     enum hf_stage (*stage)(struct hfi_transport *self, struct hfi_attempt *attempt);
+    uint32_t (*hops)(struct hfi_transport *self, struct hfi_attempt *attempt); /* redirects it has followed so far */
     void (*close)(struct hfi_transport *self); /* no attempt is left; not inside `done` */
 };
 struct hfi_transport {

@@ -160,6 +160,11 @@ static enum hf_stage stage(struct hfi_transport *self, struct hfi_attempt *attem
     return is_connected(attempt) ? attempt->step.facts.stage : HF_STAGE_CONNECT;
 }
 
+static uint32_t hops(struct hfi_transport *self, struct hfi_attempt *attempt) {
+    (void)self;
+    return is_connected(attempt) ? attempt->step.facts.hops : 0;
+}
+
 static enum hf_sent cancel(struct hfi_transport *self, struct hfi_attempt *attempt, enum hf_stage *reached,
                            struct hfi_phases *phases) {
     struct hfi_scripted *scripted = (struct hfi_scripted *)self;
@@ -189,6 +194,7 @@ static const struct hfi_transport_ops operations = {
     .start = start,
     .cancel = cancel,
     .stage = stage,
+    .hops = hops,
     .close = end,
 };
 

@@ -199,21 +199,6 @@ static void test_request_lines(void **state) {
     assert_int_equal(strncmp(request, "HEAD / ", 7), 0);
 }
 
-/* A body over 1 MiB makes libcurl wait for 100-continue by default: here it goes out at once (pitfalls 1.3). */
-static void test_no_expect(void **state) {
-    (void)state;
-    SERVE({.answer = PEER_OK});
-    static char body[60000];
-    char request[2048];
-    memset(body, 'x', sizeof body);
-    w->spec.method = "PUT";
-    w->spec.body = body;
-    w->spec.body_length = sizeof body;
-    assert_int_equal(get().status, 200);
-    peer_last(w->peer, request, sizeof request);
-    assert_null(strstr(request, "Expect"));
-}
-
 /* L1: the server reads the whole POST on a reused connection and drops it. libcurl alone would send it again. */
 static void test_no_silent_resend(void **state) {
     (void)state;
@@ -473,7 +458,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(test_answer),
         T(test_request_lines),
-        T(test_no_expect),
         T(test_no_silent_resend),
         T(test_truncated_headers),
         T(test_idle_408),

@@ -36,6 +36,7 @@ bool hfi_value_read(const struct hfi_key *key, const char *text, void *to, struc
 
 /* A text with its ${ENV} replaced and, for secrets, file:PATH read. NULL with `refusal` filled. */
 const char *hfi_secret_read(struct hfi_binding *binding, const char *text, bool files, struct hfi_refusal *refusal);
+const char *hfi_beside(struct hfi_arena *arena, const char *file, const char *path); /* a relative path: beside `file` */
 bool hfi_secret_is_reference(const char *text); /* holds ${…} or begins with file: */
 
 /* Binds a map against the keys below `prefix`; `base` is what their offsets are in. */

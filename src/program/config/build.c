@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "program/config/bind.h"
 #include "program/config/config.h"
 #include "program/config/tree.h"
 
@@ -49,6 +50,22 @@ static const struct hf_rule *build_rules(struct hfi_config *config, const struct
     return to;
 }
 
+static const char *beside(struct hfi_config *config, const char *path) {
+    return hfi_beside(&config->arena, config->problems.file, path);
+}
+
+static void build_reach(struct hfi_config *config, const struct hfi_downstream_setting *from,
+                        struct hf_downstream_options *to) {
+    to->ca_file = beside(config, from->ca_file);
+    to->client_cert = beside(config, from->client_cert);
+    to->client_key = beside(config, from->client_key);
+    to->tls_min = from->tls_min == 0 ? HF_TLS_1_2 : HF_TLS_1_3;
+    to->http2 = from->http2;
+    to->proxy = from->proxy;
+    to->redirects_max = from->redirects_max;
+    to->redirects_other_hosts = from->redirects_other_hosts;
+}
+
 static void build_downstreams(struct hfi_config *config) {
     struct hfi_downstream_setting *from = config->settings.downstreams.items;
     size_t count = config->settings.downstreams.count;
@@ -62,7 +79,7 @@ static void build_downstreams(struct hfi_config *config) {
         to[i].hosts_max = from[i].hosts_max;
         to[i].headers = from[i].headers.items;
         to[i].header_count = from[i].headers.count;
-        to[i].ca_file = from[i].ca_file;
+        build_reach(config, &from[i], &to[i]);
         to[i].response_limit = from[i].response_limit;
         to[i].header_limit = from[i].header_limit;
         to[i].accept_compressed = from[i].accept_compressed;

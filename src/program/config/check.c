@@ -85,14 +85,47 @@ static void check_job(struct hfi_config *config, const struct hfi_job_setting *j
 /* What a runner would refuse when it starts, with the place of its cause. */
 static void check_options(struct hfi_config *config, const struct hfi_item *item, const char *key,
                           const struct hf_downstream_options *options) {
-    const struct hfi_node *node = hfi_tree_nearest(item->node, key);
     struct hf_error error;
+    char named[64];
     hf_error_init(&error);
-    if (hf_downstream_check(options, &error) != 0)
-        hfi_problem_add(&config->problems, true, "config.downstream", node->line, node->column,
-                        hfi_node_path(&config->arena, node), hfi_arena_text(&config->arena, error.fix), "%s%s%s",
-                        strcmp(error.what, item->name) == 0 ? "" : error.what,
-                        strcmp(error.what, item->name) == 0 ? "" : ": ", error.why);
+    if (hf_downstream_check(options, &error) == 0)
+        return;
+    if (!key) { /* the complaint begins with it */
+        snprintf(named, sizeof named, "%.*s", (int)strcspn(error.why, ": "), error.why);
+        key = named;
+    }
+    const struct hfi_node *node = hfi_tree_nearest(item->node, key);
+    hfi_problem_add(&config->problems, true, "config.downstream", node->line, node->column,
+                    hfi_node_path(&config->arena, node), hfi_arena_text(&config->arena, error.fix), "%s%s%s",
+                    strcmp(error.what, item->name) == 0 ? "" : error.what,
+                    strcmp(error.what, item->name) == 0 ? "" : ": ", error.why);
+}
+
+/* One complaint for each cause: the URL, the headers, then how it is reached, each without the others. */
+static void check_downstream(struct hfi_config *config, const struct hfi_downstream_setting *setting,
+                             const struct hf_downstream_options *options) {
+    struct hf_downstream_options one = hf_downstream_at(options->name, options->url);
+    one.probe_path = options->probe_path;
+    one.per_host = options->per_host;
+    one.hosts_max = options->hosts_max;
+    check_options(config, &setting->item, "url", &one);
+    one = hf_downstream_at(options->name, "http://localhost");
+    one.headers = options->headers;
+    one.header_count = options->header_count;
+    check_options(config, &setting->item, "headers", &one);
+    one.header_count = 0;
+    one.signing_secrets = options->signing_secrets;
+    one.signing_secret_count = options->signing_secret_count;
+    check_options(config, &setting->item, "signing.secret", &one);
+    one = *options;
+    one.per_host = false;
+    one.url = options->url && strncmp(options->url, "http:", 5) == 0 ? "http://localhost" : "https://localhost";
+    one.header_count = 0;
+    one.rule_count = one.signing_secret_count = 0;
+    one.probe_path = NULL;
+    if (one.proxy && hfi_secret_is_reference(one.proxy)) /* said already */
+        one.proxy = NULL;
+    check_options(config, &setting->item, NULL, &one);
 }
 
 /* Each rule by itself, then all of them together; the place is that of the key the library complains about. */
@@ -121,20 +154,12 @@ static void check_downstreams(struct hfi_config *config) {
     const struct hfi_downstream_setting *downstreams = config->settings.downstreams.items;
     const struct hfi_job_setting *jobs = config->settings.jobs.items;
     for (size_t i = 0; i < config->settings.downstreams.count; i++) {
-        struct hf_downstream_options options = config->runner.downstreams[i];
+        const struct hf_downstream_options *options = &config->runner.downstreams[i];
         size_t before = config->problems.errors;
-        options.header_count = options.rule_count = options.signing_secret_count = 0; /* one complaint for each cause */
-        check_options(config, &downstreams[i].item, "url", &options);
-        check_rules(config, &downstreams[i].item, &downstreams[i].rules, options.rules);
-        options.header_count = config->runner.downstreams[i].header_count;
-        options.url = "http://localhost";
-        options.per_host = false;
-        check_options(config, &downstreams[i].item, "headers", &options);
-        options.header_count = 0;
-        options.signing_secret_count = config->runner.downstreams[i].signing_secret_count;
-        check_options(config, &downstreams[i].item, "signing.secret", &options);
+        check_downstream(config, &downstreams[i], options);
+        check_rules(config, &downstreams[i].item, &downstreams[i].rules, options->rules);
         if (config->problems.errors == before) /* what is wrong only with both */
-            check_options(config, &downstreams[i].item, "url", &config->runner.downstreams[i]);
+            check_options(config, &downstreams[i].item, "url", options);
     }
     for (size_t i = 0; i < config->settings.jobs.count; i++) {
         struct hf_downstream_options options = hf_downstream_at(jobs[i].item.name, "http://localhost");

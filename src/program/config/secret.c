@@ -35,12 +35,16 @@ static const char *check(struct hfi_arena *arena, const char *bytes, size_t leng
     return hfi_arena_copy(arena, bytes, length);
 }
 
+const char *hfi_beside(struct hfi_arena *arena, const char *file, const char *path) {
+    const char *folder = file ? strrchr(file, '/') : NULL;
+    if (!path || *path == '/' || !folder)
+        return path;
+    return hfi_arena_print(arena, "%.*s/%s", (int)(folder - file), file, path);
+}
+
 static const char *read_file(struct hfi_binding *binding, const char *path, struct hfi_refusal *refusal) {
     char *bytes = NULL;
-    const char *folder = strrchr(binding->problems->file, '/');
-    if (*path != '/' && folder) /* beside the configuration */
-        path = hfi_arena_print(binding->arena, "%.*s/%s", (int)(folder - binding->problems->file), binding->problems->file, path);
-    FILE *file = fopen(path, "re");
+    FILE *file = fopen(hfi_beside(binding->arena, binding->problems->file, path), "re");
     if (!file)
         return refuse(refusal, "check its path and permissions", "the secret's file cannot be read: %s", strerror(errno));
     bytes = hfi_grow(NULL, SECRET_MAX + 1);

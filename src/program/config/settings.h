@@ -64,15 +64,15 @@ struct hfi_rule_setting {
 struct hfi_downstream_setting {
     struct hfi_item item;
     struct hf_policy_options policy;
-    const char *url, *ca_file, *probe_path;
+    const char *url, *ca_file, *client_cert, *client_key, *proxy, *probe_path;
     struct hfi_headers headers;
     struct hfi_waits retry_table;
     struct hfi_items rules;
     struct hfi_texts signing_secrets;
     int64_t response_limit, header_limit, hedge_delay; /* hedge_delay: -1 = p95 */
-    int backoff, jitter, breaker_429, gate_scope, on_open, private_networks;
-    uint32_t hosts_max;
-    bool send_remaining_time, send_attempt, accept_compressed, per_host;
+    int backoff, jitter, breaker_429, gate_scope, on_open, private_networks, tls_min;
+    uint32_t hosts_max, redirects_max;
+    bool send_remaining_time, send_attempt, accept_compressed, per_host, http2, redirects_other_hosts;
 };
 struct hfi_queue_setting {
     struct hfi_item item;

@@ -190,6 +190,8 @@ static bool was_reused(struct hfi_attempt *attempt) {
 
 /* Proof only: nothing left, or a whole final header came. An old connection's idle 408 proves nothing. */
 enum hf_sent hfi_answer_sent(struct hfi_attempt *attempt) {
+    if (attempt->hops > 0) /* who sent us on had it */
+        return HF_SENT_YES;
     if (attempt->sends == 0)
         return HF_SENT_NO;
     return attempt->final && !(attempt->status == 408 && was_reused(attempt)) ? HF_SENT_YES : HF_SENT_MAYBE;
@@ -228,7 +230,27 @@ static enum hf_stage stage_of_sent(struct hfi_attempt *attempt) {
     return request > 0 && (uint64_t)uploaded >= attempt->spec.body_length ? HF_STAGE_WAIT : HF_STAGE_SEND;
 }
 
+/* With TLS 1.3 a peer refuses our certificate after our end of the handshake: the request was on its way already. */
+static bool is_late_refusal(const struct hfi_attempt *attempt, CURLcode code) {
+    return code == CURLE_RECV_ERROR && attempt->status == 0 && strstr(attempt->error, "alert") != NULL;
+}
+
+/* What a proxy said to CONNECT, 0 nothing. */
+static long connect_answer(const struct hfi_attempt *attempt) {
+    long status = 0;
+    if (hfi_reach_of(attempt)->proxy)
+        curl_easy_getinfo(attempt->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+    return status;
+}
+
+/* Is there a way to the peer itself? */
+static bool has_tunnel(const struct hfi_attempt *attempt) {
+    return !hfi_reach_of(attempt)->proxy || connect_answer(attempt) / 100 == 2;
+}
+
 enum hf_stage hfi_answer_stage(struct hfi_attempt *attempt, CURLcode code) {
+    if (is_late_refusal(attempt, code))
+        return HF_STAGE_TLS;
     if (attempt->sends > 0)
         return stage_of_sent(attempt);
     if (attempt->reason >= HFI_REASON_DESCRIPTORS)
@@ -237,9 +259,9 @@ enum hf_stage hfi_answer_stage(struct hfi_attempt *attempt, CURLcode code) {
         return HF_STAGE_TLS;
     if (attempt->socket < 0)
         return attempt->host && attempt->failed_errno == 0 ? HF_STAGE_RESOLVE : HF_STAGE_CONNECT;
-    if (strncasecmp(attempt->spec.url, "https:", 6) == 0 && hfi_sockets_connected(attempt->engine, attempt->socket))
-        return HF_STAGE_TLS;
-    return HF_STAGE_CONNECT;
+    bool tls =
+        strncasecmp(attempt->spec.url, "https:", 6) == 0 && hfi_sockets_connected(attempt->engine, attempt->socket);
+    return tls && has_tunnel(attempt) ? HF_STAGE_TLS : HF_STAGE_CONNECT;
 }
 
 static int64_t phase(CURL *easy, CURLINFO which, int64_t before) {
@@ -311,6 +333,18 @@ static void find_reason(struct hfi_attempt *attempt, CURLcode code, long number)
         attempt->reason = HFI_REASON_MEMORY;
     else if (code == CURLE_COULDNT_CONNECT && number == EADDRNOTAVAIL)
         attempt->reason = HFI_REASON_PORTS;
+    else if (attempt->sends == 0 && connect_answer(attempt) >= 300) {
+        long status = connect_answer(attempt);
+        attempt->reason = status == 429 || status >= 500 ? HFI_REASON_PROXY_FAILED : HFI_REASON_PROXY_REFUSED;
+        snprintf(attempt->error, sizeof attempt->error, "the proxy answered %ld to CONNECT", status);
+    }
+}
+
+const char *hfi_answer_get(const struct hfi_attempt *attempt, const char *name) {
+    for (size_t i = 0; i < attempt->header_count; i++)
+        if (strcasecmp(attempt->head.data + attempt->at[i].name, name) == 0)
+            return attempt->head.data + attempt->at[i].value;
+    return NULL;
 }
 
 void hfi_answer_facts(struct hfi_attempt *attempt, CURLcode code, struct hfi_attempt_facts *facts) {
@@ -328,15 +362,17 @@ void hfi_answer_facts(struct hfi_attempt *attempt, CURLcode code, struct hfi_att
     facts->error_type = reason_types[attempt->reason];
     facts->message = reason_messages[attempt->reason];
     if (!facts->message)
-        facts->message = code == CURLE_OK ? "" : attempt->error[0] ? attempt->error : curl_easy_strerror(code);
+        facts->message = code == CURLE_OK    ? (attempt->unfollowed ? attempt->unfollowed : "")
+                         : attempt->error[0] ? attempt->error
+                                             : curl_easy_strerror(code);
     facts->reused = was_reused(attempt);
+    facts->hops = attempt->hops;
     hfi_answer_phases(attempt, &facts->phases);
     for (size_t i = 0; i < attempt->header_count; i++) {
         attempt->headers[i].name = attempt->head.data + attempt->at[i].name;
         attempt->headers[i].value = attempt->head.data + attempt->at[i].value;
-        if (!facts->retry_after && strcasecmp(attempt->headers[i].name, "Retry-After") == 0)
-            facts->retry_after = attempt->headers[i].value;
     }
+    facts->retry_after = hfi_answer_get(attempt, "Retry-After");
     facts->headers = attempt->headers;
     facts->header_count = attempt->header_count;
     facts->body = attempt->body.data;

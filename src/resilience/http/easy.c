@@ -27,15 +27,13 @@ static CURLcode set_behaviour(CURL *easy) {
     rc |= curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* never join a resolver thread (L2) */
     rc |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     rc |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    rc |= curl_easy_setopt(easy, CURLOPT_PROXY, "");   /* not from the environment */
-    rc |= curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* nor this: libcurl would ask for it at every request */
+    rc |= curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* not the environment's: libcurl would ask it every time */
+    rc |= curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's answer is not the peer's */
     rc |= curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    rc |= curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     rc |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
     rc |= curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, NAMES_KEPT_S);
     rc |= curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, IDLE_CONNECTION_S);
     rc |= curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, CONNECTION_LIFE_S);
-    rc |= curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     rc |= curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
     rc |= curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
     rc |= curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* with it each connection parses the bundle anew: 30 ms */
@@ -140,7 +138,8 @@ static int write_lines(struct hfi_attempt *attempt) {
     char *text = (char *)(node + count);
     for (size_t i = 0; i < spec->header_count; i++) {
         const char *value = spec->headers[i].value;
-        text = write_line(node++, text, spec->headers[i].name, *value ? ": " : ";", value);
+        if (hfi_redirect_keeps(attempt, spec->headers[i].name))
+            text = write_line(node++, text, spec->headers[i].name, *value ? ": " : ";", value);
     }
     if (!has_header(spec, "User-Agent")) /* CURLOPT_USERAGENT would be printed anew for each request */
         text = write_line(node++, text, USER_AGENT, "", "");
@@ -158,6 +157,31 @@ static int write_lines(struct hfi_attempt *attempt) {
 
 static long clamp_ms(int64_t ms) {
     return ms < 1 ? 1L : ms > INT_MAX ? (long)INT_MAX : (long)ms; /* 0 would mean no limit, negative 49 days */
+}
+
+/*
+ * How the peer is reached. Certificates belong to one downstream: libcurl shares no connection across them. Most have
+ * nothing of their own: then what a pooled handle has from the last time still stands.
+ */
+static CURLcode set_reach(struct hfi_attempt *attempt) {
+    const struct hfi_reach *reach = hfi_reach_of(attempt);
+    const char *trusted = reach->ca_file ? reach->ca_file : attempt->engine->ca_bundle;
+    bool plain = !reach->ca_file && !reach->client_cert && !reach->proxy && !reach->tls13 && !reach->http2;
+    CURL *easy = attempt->easy;
+    CURLcode rc = CURLE_OK;
+    if (plain && attempt->loaded.usual)
+        return rc;
+    rc |= curl_easy_setopt(easy, CURLOPT_PROXY, reach->proxy ? reach->proxy : ""); /* "": not the environment's */
+    rc |= curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                           (long)(reach->http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+    if (trusted)
+        rc |= curl_easy_setopt(easy, CURLOPT_CAINFO, trusted);
+    rc |= curl_easy_setopt(easy, CURLOPT_SSLVERSION,
+                           (long)(reach->tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2));
+    rc |= curl_easy_setopt(easy, CURLOPT_SSLCERT, attempt->left_host ? NULL : reach->client_cert);
+    rc |= curl_easy_setopt(easy, CURLOPT_SSLKEY, attempt->left_host ? NULL : reach->client_key);
+    attempt->loaded.usual = plain && rc == CURLE_OK;
+    return rc;
 }
 
 /* What libcurl cannot parse it is to complain about itself, with a code of its own. */
@@ -229,9 +253,7 @@ static CURLcode set_request(struct hfi_attempt *attempt) {
 }
 
 int hfi_easy_load(struct hfi_attempt *attempt) {
-    const struct hfi_attempt_spec *spec = &attempt->spec;
-    const char *bundle = spec->ca_file ? spec->ca_file : attempt->engine->ca_bundle;
-    CURL *easy = attempt->easy;
+    bool compressed = attempt->spec.compressed;
     hfi_answer_reset(attempt);
     int written = write_lines(attempt);
     if (written)
@@ -239,11 +261,10 @@ int hfi_easy_load(struct hfi_attempt *attempt) {
     CURLcode rc = set_url(attempt);
     if (rc == CURLE_OK)
         rc = set_request(attempt);
-    if (rc == CURLE_OK && spec->compressed != attempt->compressed) {
-        rc = curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, spec->compressed ? "gzip, deflate" : NULL);
-        attempt->compressed = rc == CURLE_OK ? spec->compressed : attempt->compressed;
+    if (rc == CURLE_OK && compressed != attempt->compressed) {
+        rc = curl_easy_setopt(attempt->easy, CURLOPT_ACCEPT_ENCODING, compressed ? "gzip, deflate" : NULL);
+        attempt->compressed = rc == CURLE_OK ? compressed : attempt->compressed;
     }
-    if (bundle && strncasecmp(spec->url, "https:", 6) == 0)
-        rc |= curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
+    rc |= set_reach(attempt);
     return rc == CURLE_OK ? 0 : rc == CURLE_OUT_OF_MEMORY ? HF_ENOMEM : HF_EINVAL;
 }

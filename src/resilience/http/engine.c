@@ -89,6 +89,7 @@ static void free_attempt(struct hfi_attempt *attempt) {
     hfi_easy_free(attempt);
     hfi_bytes_free(&attempt->head);
     hfi_bytes_free(&attempt->body);
+    hfi_redirect_reset(attempt);
     hfi_free(attempt->at);
     hfi_free(attempt->headers);
     hfi_free(attempt->lines);
@@ -118,6 +119,7 @@ static struct hfi_attempt *take_attempt(struct hfi_engine *engine) {
 static void give_back(struct hfi_attempt *attempt) {
     hfi_engine_place(attempt, HFI_PLACE_NONE);
     hfi_answer_reset(attempt);
+    hfi_redirect_reset(attempt);
     if (attempt->engine->pool_count < HFI_ENGINE_POOL)
         hfi_engine_place(attempt, HFI_PLACE_POOL);
     else
@@ -137,16 +139,50 @@ void hfi_engine_run(struct hfi_attempt *attempt) {
     hfi_engine_place(attempt, HFI_PLACE_FAILING);
 }
 
-void hfi_engine_finish(struct hfi_attempt *attempt, CURLcode code) {
-    struct hfi_engine *engine = attempt->engine;
-    struct hfi_attempt_facts facts;
-    hfi_answer_facts(attempt, code, &facts);
+/* Tells the watch of its connection when that one speaks HTTP/2. */
+static void mark_framed(struct hfi_attempt *attempt) {
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    long version = 0;
+    curl_easy_getinfo(attempt->easy, CURLINFO_HTTP_VERSION, &version);
+    if (version == CURL_HTTP_VERSION_2_0 && !curl_easy_getinfo(attempt->easy, CURLINFO_ACTIVESOCKET, &fd))
+        hfi_sockets_framed(attempt->engine, fd);
+}
+
+/* Takes it from libcurl and from its host. */
+static void withdraw(struct hfi_attempt *attempt, CURLcode code) {
     if (attempt->place == HFI_PLACE_RUNNING) {
+        if (hfi_reach_of(attempt)->http2)
+            mark_framed(attempt);
         hfi_hosts_give_up(attempt, code);
-        curl_multi_remove_handle(engine->multi, attempt->easy);
+        curl_multi_remove_handle(attempt->engine->multi, attempt->easy);
     }
     hfi_engine_place(attempt, HFI_PLACE_NONE);
     hfi_hosts_leave(attempt, code);
+}
+
+/* Puts its request on the way. HF_ENOMEM, HF_EINVAL: it is still nowhere. */
+static int launch(struct hfi_attempt *attempt) {
+    int rc = hfi_easy_load(attempt);
+    if (rc == 0)
+        rc = hfi_hosts_enter(attempt);
+    if (rc == 1)
+        hfi_engine_place(attempt, HFI_PLACE_WAITING);
+    else if (rc == 0)
+        hfi_engine_run(attempt);
+    return rc < 0 ? rc : 0;
+}
+
+void hfi_engine_finish(struct hfi_attempt *attempt, CURLcode code) {
+    struct hfi_attempt_facts facts;
+    if (hfi_redirect_next(attempt, code)) {
+        withdraw(attempt, code);
+        if (launch(attempt) == 0)
+            return;
+        attempt->reason = HFI_REASON_MEMORY;
+        code = CURLE_OUT_OF_MEMORY;
+    }
+    hfi_answer_facts(attempt, code, &facts);
+    withdraw(attempt, code);
     attempt->done(&facts, attempt->user);
     give_back(attempt);
 }
@@ -164,17 +200,13 @@ static int start(struct hfi_transport *self, const struct hfi_attempt_spec *spec
     attempt->user = user;
     attempt->started = mono(engine);
     attempt->added = attempt->started;
-    int rc = hfi_easy_load(attempt);
+    int rc = hfi_redirect_begin(attempt);
     if (rc == 0)
-        rc = hfi_hosts_enter(attempt);
-    if (rc < 0) {
+        rc = launch(attempt);
+    if (rc) {
         give_back(attempt);
         return rc;
     }
-    if (rc == 1)
-        hfi_engine_place(attempt, HFI_PLACE_WAITING);
-    else
-        hfi_engine_run(attempt);
     kick(engine);
     *out = attempt;
     return 0;
@@ -186,12 +218,7 @@ static enum hf_sent cancel(struct hfi_transport *self, struct hfi_attempt *attem
     enum hf_sent sent = hfi_answer_sent(attempt);
     *stage = hfi_answer_stage(attempt, CURLE_OK);
     hfi_answer_phases(attempt, phases);
-    if (attempt->place == HFI_PLACE_RUNNING) {
-        hfi_hosts_give_up(attempt, CURLE_OK);
-        curl_multi_remove_handle(engine->multi, attempt->easy);
-    }
-    hfi_engine_place(attempt, HFI_PLACE_NONE);
-    hfi_hosts_leave(attempt, CURLE_OK);
+    withdraw(attempt, CURLE_OK);
     give_back(attempt);
     kick(engine);
     return sent;
@@ -199,7 +226,13 @@ static enum hf_sent cancel(struct hfi_transport *self, struct hfi_attempt *attem
 
 static enum hf_stage stage(struct hfi_transport *self, struct hfi_attempt *attempt) {
     (void)self;
-    return hfi_answer_stage(attempt, CURLE_OK);
+    enum hf_stage at = hfi_answer_stage(attempt, CURLE_OK);
+    return attempt->hops > 0 && at < HF_STAGE_SEND ? HF_STAGE_SEND : at;
+}
+
+static uint32_t hops(struct hfi_transport *self, struct hfi_attempt *attempt) {
+    (void)self;
+    return attempt->hops;
 }
 
 static void end(struct hfi_transport *self) {
@@ -223,6 +256,7 @@ static const struct hfi_transport_ops operations = {
     .start = start,
     .cancel = cancel,
     .stage = stage,
+    .hops = hops,
     .close = end,
 };
 

@@ -15,7 +15,7 @@
 /*
  * The inside of the libcurl transport, for its own files only: engine.c (the port: start, cancel, close), drive.c (the
  * multi handle's timer and results), sockets.c (descriptors and their watches), hosts.c (one lookup per host at a
- * time), easy.c (what is sent), answer.c (what came back). All on the scheduler's thread.
+ * time), easy.c (what is sent), redirect.c (what is sent next), answer.c (what came back). All on the scheduler's thread.
  */
 
 /* Why an attempt ended where libcurl's own code would mislead. X(NAME, error type, message) */
@@ -26,10 +26,13 @@
     X(TRUNCATED_HEADERS, "http.truncated_headers", "the connection closed inside the response headers")                \
     X(RESEND_STOPPED, "http.resend_stopped",                                                                           \
       "a reused connection closed before the answer; the request was not sent a second time")                          \
+    X(PROXY_REFUSED, "proxy.refused", NULL)                                                                            \
+    X(PROXY_FAILED, "proxy.failed", NULL)                                                                              \
     X(DESCRIPTORS, "local.descriptors", "no socket could be made here")                                                \
     X(PORTS, "local.ports", "no local address or port is free")                                                        \
     X(LOOKUPS, "local.lookups", "too many name lookups are unanswered")                                                \
     X(PRIVATE_NETWORK, "local.private_network", "the address is in a private network, which is denied here")           \
+    X(REDIRECT, "local.redirect", "too many name lookups are unanswered to follow the redirect")                       \
     X(MEMORY, "local.memory", "out of memory")                                                                         \
     X(ENGINE, "local.engine", "the HTTP engine failed and was rebuilt")
 #define HFI_REASON_MEMBER(name, type, message) HFI_REASON_##name,
@@ -51,6 +54,7 @@ struct hfi_engine;
 /* One descriptor that libcurl uses. Its watch lives as long as the descriptor: only the events change. */
 struct hfi_socket {
     int fd;
+    bool framed;       /* HTTP/2: bytes that come unasked are frames, no answer */
     bool foreign;      /* libcurl's own (the resolver's wake-up), closed without telling us */
     bool proven;       /* a request went over it: libcurl tells us when it closes it */
     uint64_t identity; /* of our own: tells it from another descriptor with the same number */
@@ -70,6 +74,7 @@ struct hfi_loaded {
     CURLU *parsed; /* the same, so that libcurl neither parses nor rebuilds it for each request */
     size_t url_room;
     bool plain; /* GET without a body */
+    bool usual; /* reached as most are: no certificates, proxy or HTTP/2 of its own */
     bool fresh;
     const struct curl_slist *lines;
     int64_t backstop_ms, connect_timeout_ms;
@@ -101,6 +106,13 @@ struct hfi_attempt {
     CURLcode code; /* FAILING: what it ends with */
     int failed_errno;
 
+    struct hf_header *kept; /* headers for the next hop: the spec's are read at the start only. NULL: no redirects */
+    char *url;              /* of the redirect being followed, NULL: the spec's own; ours */
+    uint32_t hops;          /* redirects followed */
+    bool left_host;         /* … to another scheme, host or port: our secrets stay here */
+    bool as_get;            /* … and the method became GET: nothing of the body is sent */
+    const char *unfollowed; /* why the last redirect was not, NULL */
+
     int status;
     size_t head_bytes; /* of all header lines, whatever they were */
     bool final; /* the whole header of a final answer was seen */
@@ -110,6 +122,12 @@ struct hfi_attempt {
     size_t header_count, header_room;
     char error[CURL_ERROR_SIZE];
 };
+
+/* How its peer is reached. */
+static inline const struct hfi_reach *hfi_reach_of(const struct hfi_attempt *attempt) {
+    static const struct hfi_reach plain;
+    return attempt->spec.reach ? attempt->spec.reach : &plain;
+}
 
 #define HFI_HOST_BUCKETS 128
 #define HFI_ENGINE_POOL 512 /* making a handle for each request costs as much as the request */
@@ -145,6 +163,7 @@ int hfi_sockets_changed(CURL *easy, curl_socket_t fd, int what, void *user, void
 curl_socket_t hfi_sockets_open(void *user, curlsocktype purpose, struct curl_sockaddr *address);
 int hfi_sockets_close(void *user, curl_socket_t fd);
 bool hfi_sockets_connected(const struct hfi_engine *engine, int fd);
+void hfi_sockets_framed(struct hfi_engine *engine, int fd); /* it speaks HTTP/2 */
 void hfi_sockets_free(struct hfi_engine *engine);
 
 /* hosts.c */
@@ -163,7 +182,14 @@ CURL *hfi_easy_new(struct hfi_attempt *attempt);
 int hfi_easy_load(struct hfi_attempt *attempt);
 void hfi_easy_free(struct hfi_attempt *attempt); /* the handle and what it was told */
 
+/* redirect.c */
+int hfi_redirect_begin(struct hfi_attempt *attempt); /* HF_ENOMEM */
+bool hfi_redirect_next(struct hfi_attempt *attempt, CURLcode code); /* true: the attempt is to go on with the next hop */
+bool hfi_redirect_keeps(const struct hfi_attempt *attempt, const char *header); /* may this header go along? */
+void hfi_redirect_reset(struct hfi_attempt *attempt);
+
 /* answer.c */
+const char *hfi_answer_get(const struct hfi_attempt *attempt, const char *name); /* its first value, NULL none */
 size_t hfi_answer_header(char *data, size_t one, size_t length, void *user);
 size_t hfi_answer_body(char *data, size_t one, size_t length, void *user);
 int hfi_answer_send(void *user, char *remote, char *local, int remote_port, int local_port);

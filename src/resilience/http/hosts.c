@@ -113,7 +113,8 @@ static struct hfi_host *host_of(struct hfi_engine *engine, const char *name, siz
 
 int hfi_hosts_enter(struct hfi_attempt *attempt) {
     size_t length;
-    const char *name = authority(attempt->spec.url, &length);
+    const char *proxy = hfi_reach_of(attempt)->proxy; /* then its name is the one that is looked up */
+    const char *name = authority(proxy ? proxy : attempt->spec.url, &length);
     if (is_address(name, length))
         return 0;
     struct hfi_host *host = host_of(attempt->engine, name, length);
@@ -141,11 +142,15 @@ int hfi_hosts_lookup(void *resolver, void *reserved, void *user) {
         return 0;
     attempt->lookup = hfi_lookup_begin(attempt->host->hash, mono(attempt->engine));
     if (attempt->lookup < 0) {
-        attempt->reason = HFI_REASON_LOOKUPS;
+        attempt->reason = attempt->hops > 0 ? HFI_REASON_REDIRECT : HFI_REASON_LOOKUPS;
         return 1;
     }
     attempt->looked_up = true;
     return 0;
+}
+
+static bool is_lookup_failed(CURLcode code) {
+    return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY;
 }
 
 /* The name is known, or was not needed. Runs inside libcurl: who waits is let go later. */
@@ -201,7 +206,7 @@ void hfi_hosts_settle(struct hfi_engine *engine) {
 void hfi_hosts_give_up(struct hfi_attempt *attempt, CURLcode code) {
     if (attempt->lookup < 0)
         return;
-    if (code == CURLE_COULDNT_RESOLVE_HOST) { /* it failed, so its thread has ended */
+    if (is_lookup_failed(code)) { /* it failed, so its thread has ended */
         hfi_lookup_end(attempt->lookup);
         attempt->lookup = -1;
         attempt->wire = -1;
@@ -222,7 +227,7 @@ void hfi_hosts_leave(struct hfi_attempt *attempt, CURLcode code) {
     if (!host || !led)
         return;
     host->leader = NULL;
-    if (code == CURLE_COULDNT_RESOLVE_HOST) {
+    if (is_lookup_failed(code)) {
         struct hfi_attempt *waiter;
         while ((waiter = TAILQ_FIRST(&host->waiters))) {
             hfi_engine_place(waiter, HFI_PLACE_FAILING);

@@ -97,7 +97,10 @@ static void on_ready(struct hfi_watch *watch, unsigned events, void *user) {
     int fd = socket->fd;
     (void)watch;
     if (!socket->wanted) {
-        spoil(socket);
+        if (socket->framed) /* libcurl reads the frames itself before it uses the connection again */
+            watch_for(socket, 0);
+        else
+            spoil(socket);
         return;
     }
     /* With flags 0 libcurl looks for itself and finds the true error; CURL_CSELECT_ERR hides it. */
@@ -193,6 +196,12 @@ bool hfi_sockets_connected(const struct hfi_engine *engine, int fd) {
     struct sockaddr_storage peer;
     socklen_t length = sizeof peer;
     return find(engine, fd) && getpeername(fd, (struct sockaddr *)&peer, &length) == 0;
+}
+
+void hfi_sockets_framed(struct hfi_engine *engine, int fd) {
+    struct hfi_socket *socket = find(engine, fd);
+    if (socket)
+        socket->framed = true;
 }
 
 void hfi_sockets_free(struct hfi_engine *engine) {

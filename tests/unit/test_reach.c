@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* How a downstream is reached: what its options and its PEM files may be. Bad input of issue 3, 2.8. */
+#include "support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "holdfast/http.h"
+#include "resilience/pem.h"
+
+static char path[] = "/tmp/holdfast-pem-XXXXXX";
+
+static void write_file(const char *text, size_t length) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, length, file), length);
+    fclose(file);
+}
+
+#define CERT "-----BEGIN CERTIFICATE-----\nMIIB\nAQ==\n-----END CERTIFICATE-----\n"
+#define KEY "-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----\n"
+static void test_pem(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        enum hfi_pem kind;
+        const char *fault; /* NULL: good */
+    } rows[] = {
+        {CERT, HFI_PEM_CERTIFICATE, NULL},
+        {"a comment\r\n" CERT KEY CERT, HFI_PEM_CERTIFICATE, NULL},
+        {CERT KEY, HFI_PEM_KEY, NULL},
+        {"-----BEGIN EC PARAMETERS-----\nBggq\n-----END EC PARAMETERS-----\n"
+         "-----BEGIN EC PRIVATE KEY-----\nMHcC\n-----END EC PRIVATE KEY-----\n",
+         HFI_PEM_KEY, NULL},
+        {"", HFI_PEM_CERTIFICATE, "there is no certificate in it"},
+        {KEY, HFI_PEM_CERTIFICATE, "there is no certificate in it"},
+        {CERT, HFI_PEM_KEY, "there is no private key in it"},
+        {CERT "-----BEGIN CERTIFICATE-----\nMIIB\n", HFI_PEM_CERTIFICATE, "a BEGIN CERTIFICATE has no END"},
+        {"-----BEGIN CERTIFICATE-----\nMIIB\n" CERT, HFI_PEM_CERTIFICATE, "a BEGIN CERTIFICATE has no END"},
+        {"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", HFI_PEM_CERTIFICATE,
+         "its CERTIFICATE is not Base64"},
+        {"-----BEGIN CERTIFICATE-----\nM\x80IB\n-----END CERTIFICATE-----\n", HFI_PEM_CERTIFICATE,
+         "its CERTIFICATE is not Base64"},
+        {"-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----\n", HFI_PEM_KEY,
+         "the key has a passphrase"},
+        {"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIB\n-----END RSA PRIVATE KEY-----\n",
+         HFI_PEM_KEY, "the key has a passphrase"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char why[HFI_PEM_FAULT_MAX] = "";
+        write_file(rows[i].text, strlen(rows[i].text));
+        if (hfi_pem_check(path, rows[i].kind, why) != !rows[i].fault || (rows[i].fault && strcmp(why, rows[i].fault)))
+            fail_msg("row %zu: %s", i, why);
+    }
+}
+
+static void test_files_that_are_none(void **state) {
+    (void)state;
+    char why[HFI_PEM_FAULT_MAX], fifo[64];
+    assert_false(hfi_pem_check("/nowhere/x.pem", HFI_PEM_KEY, why));
+    assert_string_equal(why, "it cannot be read: No such file or directory");
+    assert_false(hfi_pem_check("/tmp", HFI_PEM_KEY, why));
+    assert_string_equal(why, "it is not a file");
+    snprintf(fifo, sizeof fifo, "%s.fifo", path);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_false(hfi_pem_check(fifo, HFI_PEM_KEY, why)); /* and does not hang */
+    assert_string_equal(why, "it is not a file");
+    unlink(fifo);
+    assert_int_equal(truncate(path, (16 << 20) + 1), 0);
+    assert_false(hfi_pem_check(path, HFI_PEM_KEY, why));
+    assert_string_equal(why, "it is larger than 16 MiB");
+    write_file("\0\1\2\xff", 4);
+    assert_false(hfi_pem_check(path, HFI_PEM_CERTIFICATE, why));
+}
+
+static int check(const struct hf_downstream_options *options, char *text, size_t room) {
+    struct hf_error error;
+    hf_error_init(&error);
+    int rc = hf_downstream_check(options, &error);
+    hf_error_print(&error, text, room);
+    return rc;
+}
+
+static void test_proxies(void **state) {
+    (void)state;
+    char text[512];
+    static const char *const good[] = {"http://p:1",           "HTTP://p.test:65535/",
+                                       "http://u:hush@p:3128", "http://u%40x:hu%2Fsh@p:3128",
+                                       "http://[::1]:8080",    "http://u@10.0.0.1:80"};
+    static const char *const bad[] = {"",
+                                      "p:80",
+                                      "https://u:hush@p:1",
+                                      "socks5://p:1",
+                                      "http://p",
+                                      "http://p:",
+                                      "http://p:0",
+                                      "http://p:65536",
+                                      "http://p:8o",
+                                      "http://:80",
+                                      "http://u:hush@:80",
+                                      "http://p:80/hush",
+                                      "http://p:80?hush",
+                                      "http://p:80#hush",
+                                      "http://hush p:80",
+                                      "http://p:80\r\nX: hush",
+                                      "http://[::1:80",
+                                      "http://[::1]",
+                                      "http://u:h/ush@p:80",
+                                      "http://p:123456",
+                                      "http://\xc3\xa9:80"};
+    struct hf_downstream_options options = hf_downstream_at("d", "http://a");
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        options.proxy = good[i];
+        if (check(&options, text, sizeof text) != 0)
+            fail_msg("%s: %s", good[i], text);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        options.proxy = bad[i];
+        if (check(&options, text, sizeof text) != HF_EINVAL)
+            fail_msg("%s was taken", bad[i]);
+        assert_null(strstr(text, "hush"));
+        assert_non_null(strstr(text, "proxy"));
+    }
+}
+
+static void test_options(void **state) {
+    (void)state;
+    char text[512];
+    struct hf_downstream_options options = hf_downstream_at("d", "https://a");
+    write_file(CERT KEY, sizeof CERT KEY - 1);
+    options.client_cert = options.client_key = path;
+    options.redirects_max = 5;
+    options.redirects_other_hosts = true;
+    options.http2 = true;
+    options.tls_min = HF_TLS_1_3;
+    assert_int_equal(check(&options, text, sizeof text), 0);
+    options.client_key = NULL;
+    assert_int_equal(check(&options, text, sizeof text), HF_EINVAL);
+    assert_non_null(strstr(text, "client_key"));
+    options.client_cert = NULL;
+    options.redirects_max = 6;
+    assert_int_equal(check(&options, text, sizeof text), HF_EINVAL);
+    options.redirects_max = 1;
+    options.deny_private_networks = true;
+    assert_int_equal(check(&options, text, sizeof text), 0);
+    options.proxy = "http://p:80";
+    assert_int_equal(check(&options, text, sizeof text), HF_EINVAL);
+    assert_non_null(strstr(text, "private networks"));
+    options.proxy = NULL;
+    options.redirects_max = 0;
+    assert_int_equal(check(&options, text, sizeof text), HF_EINVAL);
+    options.redirects_other_hosts = false;
+    options.tls_min = (enum hf_tls)7;
+    assert_int_equal(check(&options, text, sizeof text), HF_EINVAL);
+    options.tls_min = HF_TLS_1_2;
+    options.url = "http://a";
+    assert_int_equal(check(&options, text, sizeof text), HF_EINVAL);
+    assert_non_null(strstr(text, "http2"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pem), cmocka_unit_test(test_files_that_are_none),
+                                       cmocka_unit_test(test_proxies), cmocka_unit_test(test_options)};
+    int fd = mkstemp(path);
+    if (fd < 0)
+        return 1;
+    close(fd);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    return failed ? 1 : 0;
+}
