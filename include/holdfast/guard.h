@@ -86,6 +86,7 @@ struct hf_downstream_view {
     uint64_t hedges;         /* attempts beside a slow or failed one; each took a retry's place in the budget */
     int64_t p50_us, p95_us, p99_us; /* of attempts, -1 without any */
     char reason[160];        /* why it is open or isolated, "" otherwise */
+    uint64_t rate_limited;   /* of the rejections: by the rate limit */
 };
 HF_API void hf_downstream_look(const struct hf_downstream *downstream, struct hf_downstream_view *view);
 

@@ -76,7 +76,11 @@ struct hf_policy_options {
     int64_t breaker_lease_ms;     /* 0 = attempt timeout + 10 s */
     /* bulkhead */
     uint32_t bulkhead_max;   /* 64 in flight */
-    uint32_t bulkhead_queue; /* 0 */
+    uint32_t bulkhead_queue; /* 0: calls and guards that may wait for a place, or for a token of the rate limit */
+    /* rate limit: in any span t at most burst + rate × t attempts */
+    double rate_per_s;   /* 0 = off; up to a million a second */
+    uint32_t rate_burst; /* 0 = a tenth of a second's worth, at least 1 */
+    bool allow_fault_injection; /* false: hf_downstream_inject is refused */
     /* jobs of this downstream */
     enum hf_on_open on_open;  /* park */
     int64_t give_up_after_ms; /* 24 h */

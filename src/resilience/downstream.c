@@ -45,6 +45,7 @@ static struct hf_downstream *make(const char *name, struct hf_policy *policy) {
     hfi_budget_init(&made->budget, policy->options.budget_window_ms, policy->budget_ratio_permille,
                     policy->options.budget_floor);
     hfi_bulkhead_init(&made->bulkhead, policy->options.bulkhead_max);
+    hfi_rate_set(&made->rate, policy->options.rate_per_s, policy->options.rate_burst);
     atomic_init(&made->references, 1);
     return made;
 }
@@ -135,9 +136,24 @@ static int refuse(struct hf_downstream *downstream, struct hf_outcome *rejection
     return HF_EREJECTED;
 }
 
+/* No token: what was taken for the attempt goes back. No sample (B19). */
+static int refuse_by_rate(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                          struct hf_outcome *rejection, int64_t wait_us) {
+    hfi_bulkhead_leave(&downstream->bulkhead);
+    hfi_breaker_drop(&downstream->breaker, now, permit);
+    atomic_fetch_add_explicit(&downstream->rejections, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&downstream->rate_limited, 1, memory_order_relaxed);
+    if (rejection == NULL)
+        return HF_EREJECTED;
+    hfi_outcome_init(rejection);
+    hfi_outcome_rejected(rejection, "rate.limited", hfi_us_to_ms_up(wait_us));
+    hfi_outcome_message(rejection, "our own limit of %g/s", downstream->policy->options.rate_per_s);
+    return HF_EREJECTED;
+}
+
 int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          struct hf_outcome *rejection) {
-    int64_t retry_after_ms = 1;
+    int64_t retry_after_ms = 1, wait_us;
     if (downstream->parent != NULL && hfi_breaker_isolated(&downstream->parent->breaker, now, &retry_after_ms)) {
         permit->state = 0; /* who isolates a per_host downstream means all of its hosts */
         return refuse(downstream, rejection, HFI_REFUSED_ISOLATED, retry_after_ms);
@@ -149,6 +165,8 @@ int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, s
         hfi_breaker_drop(&downstream->breaker, now, permit); /* no sample (B19) */
         return refuse(downstream, rejection, HFI_ADMITTED, FULL_WAIT_MS);
     }
+    if (hfi_rate_on(&downstream->rate) && !hfi_rate_take(&downstream->rate, now, &wait_us))
+        return refuse_by_rate(downstream, now, permit, rejection, wait_us);
     return 0;
 }
 
@@ -184,8 +202,10 @@ int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now
 }
 
 void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit) {
-    if (hfi_breaker_leave(&downstream->breaker, now, permit, HF_VERDICT_NEUTRAL, false) == 0)
-        hfi_bulkhead_leave(&downstream->bulkhead);
+    if (hfi_breaker_leave(&downstream->breaker, now, permit, HF_VERDICT_NEUTRAL, false) != 0)
+        return;
+    hfi_bulkhead_leave(&downstream->bulkhead);
+    hfi_rate_give_back(&downstream->rate);
 }
 
 uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mono now, int64_t *retry_after_ms) {
@@ -194,13 +214,14 @@ uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mo
     uint32_t in_flight = atomic_load_explicit(&downstream->bulkhead.in_flight, memory_order_relaxed);
     uint32_t room = in_flight < downstream->bulkhead.max ? downstream->bulkhead.max - in_flight : 0;
     uint32_t allowance = look.allowance < room ? look.allowance : room;
-    int64_t at_us = look.gate_us;
+    int64_t at_us = look.gate_us, token_us;
+    uint32_t tokens = hfi_rate_left(&downstream->rate, now, &token_us);
     if ((look.state == HF_BREAKER_OPEN || look.state == HF_BREAKER_ISOLATED) && look.until_us > at_us)
         at_us = look.until_us;
     int64_t wait_ms = at_us == HFI_FOREVER_US ? INT64_MAX : hfi_us_to_ms_up(hfi_sub(at_us, now.us));
     if (retry_after_ms != NULL)
-        *retry_after_ms = allowance > 0 ? 0 : wait_ms > 0 ? wait_ms : FULL_WAIT_MS;
-    return allowance;
+        *retry_after_ms = allowance > 0 ? hfi_us_to_ms_up(token_us) : wait_ms > 0 ? wait_ms : FULL_WAIT_MS;
+    return allowance < tokens ? allowance : tokens;
 }
 
 /*
@@ -249,6 +270,7 @@ void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, s
     whole.attempts = hfi_histogram_total(&downstream->histogram);
     whole.rejections = atomic_load_explicit(&downstream->rejections, memory_order_relaxed);
     whole.retries = atomic_load_explicit(&downstream->retries, memory_order_relaxed);
+    whole.rate_limited = atomic_load_explicit(&downstream->rate_limited, memory_order_relaxed);
     whole.retries_refused = atomic_load_explicit(&downstream->retries_refused, memory_order_relaxed);
     whole.hedges = atomic_load_explicit(&downstream->hedges, memory_order_relaxed);
     whole.p50_us = hfi_histogram_quantile(&downstream->histogram, 500);

@@ -12,6 +12,7 @@
 #include "resilience/histogram.h"
 #include "resilience/outcome.h"
 #include "resilience/policy.h"
+#include "resilience/rate.h"
 
 /* All that is shared by the calls to one downstream. Reference counted; any thread. */
 struct hf_downstream {
@@ -20,8 +21,9 @@ struct hf_downstream {
     struct hfi_breaker breaker;
     struct hfi_budget budget;
     struct hfi_bulkhead bulkhead;
+    struct hfi_rate rate;
     struct hfi_histogram histogram;
-    _Atomic uint64_t rejections, retries, retries_refused, hedges; /* attempts: the histogram's total */
+    _Atomic uint64_t rejections, retries, retries_refused, hedges, rate_limited; /* attempts: the histogram's total */
     hfi_breaker_fn _Atomic on_change; /* one observer besides the log: the runner. Set before calls start */
     void *user;
     struct hfi_observer *_Atomic observers; /* of the public kind: observers.c */
@@ -39,7 +41,7 @@ bool hfi_downstream_forgettable(struct hf_downstream *downstream, struct hf_mono
 /* The rejection as an outcome: `breaker.open`, `breaker.half_open`, `breaker.ramp`, `breaker.isolated`, `downstream.gate`. */
 void hfi_admission_outcome(enum hfi_admission admission, int64_t retry_after_ms, struct hf_outcome *outcome);
 
-/* The pair every attempt goes through, with the clock handed in: breaker, then bulkhead. 0 or HF_EREJECTED (`rejection` filled). */
+/* The pair every attempt goes through, with the clock handed in: breaker, bulkhead, rate limit. 0 or HF_EREJECTED (`rejection` filled). */
 int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          struct hf_outcome *rejection);
 int hfi_downstream_leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "resilience/finding.h"
+#include "resilience/rate.h"
 
 #define SHORT_CAP_MS 5000 /* longer waits belong to the jobs' curve [S0.11] */
 #define RETRY_MAX 100     /* the same, for the number of tries */
@@ -218,6 +219,22 @@ static void check_break(const struct hf_policy_options *o, struct hfi_findings *
               TEXT(o->breaker_max_break_ms), TEXT(o->give_up_after_ms));
 }
 
+static void check_rate(const struct hf_policy_options *o, struct hfi_findings *f) {
+    if (!between(o->rate_per_s, 0, HFI_RATE_MAX)) {
+        ERROR("rate.limit", "rate.limit", "up to 1000000/s; 0/s switches it off", "it is %g/s", o->rate_per_s);
+        return;
+    }
+    double burst = o->rate_burst > 0 ? o->rate_burst : hfi_rate_burst(o->rate_per_s);
+    if (o->rate_per_s == 0 && o->rate_burst > 0)
+        ERROR("rate.burst", "rate.burst", "give rate.limit too", "a burst of %u, but no limit", o->rate_burst);
+    else if (o->rate_per_s > 0 && burst / o->rate_per_s > HFI_RATE_FILL_MAX_S)
+        ERROR("rate.burst", "rate.burst", "lower the burst or raise the limit",
+              "a burst of %.0f at %g/s takes longer than a year to fill", burst, o->rate_per_s);
+    else if (o->rate_per_s > 0 && o->declared_rate > o->rate_per_s)
+        WARNING("rate.declared", "rate.limit", "raise the limit, or expect `rate.limited`",
+                "%g calls a second are declared, the limit is %g", o->declared_rate, o->rate_per_s);
+}
+
 static void check_rest(const struct hf_policy_options *o, struct hfi_findings *f) {
     if (o->bulkhead_max < 1)
         ERROR("bulkhead.max", "bulkhead.max", "at least 1", "0 in flight means that nothing ever runs");
@@ -233,7 +250,7 @@ static void check_rest(const struct hf_policy_options *o, struct hfi_findings *f
 
 int hf_policy_check(const struct hf_policy_options *options, hf_finding_fn report, void *user) {
     static const check_fn checks[] = {check_order,  check_retry,  check_table, check_fit,
-                                      check_budget, check_hedge,  check_window, check_break, check_rest};
+                                      check_budget, check_hedge,  check_window, check_break, check_rate, check_rest};
     struct hf_policy_options whole;
     struct hfi_findings findings = {report, user, 0};
     if (hfi_policy_take(options, &whole) != 0)

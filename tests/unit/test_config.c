@@ -402,6 +402,19 @@ static void secrets_are_left_alone_when_nobody_needs_them(void **state) {
     hfi_config_free(&config);
 }
 
+static void rate_limits(void **state) {
+    struct hfi_config config;
+    (void)state;
+    assert_int_equal(READ(&config, "downstreams: {d: {url: 'http://d', rate: {limit: 90/m, burst: 3}}}"), 0);
+    assert_true(config.runner.downstreams->policy->rate_per_s == 1.5);
+    assert_int_equal(config.runner.downstreams->policy->rate_burst, 3);
+    hfi_config_free(&config);
+    expect("downstreams: {d: {url: 'http://d', rate: {limit: 10}}}", "config.missing_unit", 1, 50);
+    expect("downstreams: {d: {url: 'http://d', rate: {limit: -1/s}}}", "config.type", 1, 50);
+    expect("downstreams: {d: {url: 'http://d', rate: {limit: 1000001/s}}}", "config.range", 1, 50);
+    expect("downstreams: {d: {url: 'http://d', rate: {limit: 1/s, burst: 0}}}", "config.range", 1, 62);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_of_downstreams_are_the_librarys),
@@ -418,6 +431,7 @@ int main(void) {
         cmocka_unit_test(places_are_exact),
         cmocka_unit_test(deep_and_large_documents_are_refused),
         cmocka_unit_test(secrets_are_left_alone_when_nobody_needs_them),
+        cmocka_unit_test(rate_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

@@ -162,6 +162,50 @@ static void b19_local_refusals_are_no_samples(void **state) {
     assert_int_equal(view_at(T0).attempts, 32);
 }
 
+/* B19: what the rate limit refuses is no sample, holds no place and no probe, and says exactly when to come back. */
+static void b19_the_rate_limit_refuses(void **state) {
+    (void)state;
+    struct hf_permit permit;
+    struct hf_outcome outcome;
+    int64_t wait_ms;
+    options.rate_per_s = 4;
+    options.rate_burst = 2;
+    make();
+    call(T0, NULL, 200);
+    call(T0, NULL, 200);
+    assert_int_equal(hfi_downstream_allowance(d, at(T0), &wait_ms), 0);
+    assert_int_equal(wait_ms, 250);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(hfi_downstream_enter(d, at(T0 + 100500), &permit, &outcome), HF_EREJECTED);
+    assert_string_equal(outcome.error_type, "rate.limited");
+    assert_int_equal(outcome.retry_after_ms, 150); /* 149.5 rounded up: never early */
+    assert_int_equal(outcome.sent, HF_SENT_NO);
+    assert_int_equal(view_at(T0).window_calls, 2);
+    assert_int_equal(view_at(T0).window_failures, 0);
+    assert_int_equal(view_at(T0).in_flight, 0);
+    assert_int_equal(view_at(T0).rejections, 1000);
+    assert_int_equal(view_at(T0).rate_limited, 1000);
+    assert_int_equal(hfi_downstream_allowance(d, at(T0 + S), &wait_ms), 2);
+    assert_int_equal(hfi_downstream_enter(d, at(T0 + 250000), &permit, NULL), 0);
+    assert_int_equal(hfi_downstream_enter(d, at(T0 + 250000), &permit, NULL), HF_EREJECTED);
+    assert_int_equal(view_at(T0).in_flight, 1);
+    hf_downstream_unref(d);
+    options.rate_per_s = 1;
+    options.rate_burst = 25; /* half open: the refused probe gives its slot back */
+    make();
+    for (int i = 0; i < 20; i++)
+        call(T0, NULL, 500);
+    for (int i = 0; i < 11; i++) {
+        assert_int_equal(hfi_downstream_enter(d, at(T0 + 6 * S), &permit, &outcome), 0);
+        hfi_downstream_leave_as(d, at(T0 + 6 * S), &permit, HF_VERDICT_NEUTRAL);
+    }
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(hfi_downstream_enter(d, at(T0 + 6 * S), &permit, &outcome), HF_EREJECTED);
+        assert_string_equal(outcome.error_type, "rate.limited"); /* and not that all probes are under way */
+    }
+    assert_int_equal(view_at(T0 + 6 * S).probes_in_flight, 0);
+}
+
 static void b19_a_full_bulkhead_gives_the_probe_back(void **state) {
     (void)state;
     struct hf_permit held, permit;
@@ -379,6 +423,7 @@ int main(void) {
         TEST(names_are_checked),
         TEST(s0_30_open_refuses_and_logs),
         TEST(b19_local_refusals_are_no_samples),
+        TEST(b19_the_rate_limit_refuses),
         TEST(b19_a_full_bulkhead_gives_the_probe_back),
         TEST(retry_after_gates_everybody),
         TEST(isolate_and_close_by_hand),

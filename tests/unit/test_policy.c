@@ -129,6 +129,12 @@ static void every_limit_has_its_rule(void **state) {
     BREAK(give_up_after_ms, 60000, "breaker.horizon", "give_up_after", 1); /* V9 */
     BREAK(breaker_ramp_ms, -1, "ladder.range", "breaker.ramp", 1);
     BREAK(bulkhead_max, 0, "bulkhead.max", "bulkhead.max", 1);
+    BREAK(rate_per_s, -1, "rate.limit", "rate.limit", 1);
+    BREAK(rate_per_s, NAN, "rate.limit", "rate.limit", 1);
+    BREAK(rate_per_s, INFINITY, "rate.limit", "rate.limit", 1);
+    BREAK(rate_per_s, 1000000.5, "rate.limit", "rate.limit", 1);
+    BREAK(rate_per_s, 1e-9, "rate.burst", "rate.burst", 1); /* not one a year */
+    BREAK(rate_burst, 5, "rate.burst", "rate.burst", 1);    /* a burst without a limit */
     BREAK(on_open, (enum hf_on_open)5, "on_open", "on_open", 1);
     BREAK(gate_scope, (enum hf_gate_scope)5, "retry_after.scope", "retry_after.scope", 1);
 }
@@ -198,6 +204,17 @@ static void combinations(void **state) {
     assert_string_equal(found.rule[0], "retry.cap");
     assert_string_equal(found.rule[1], "ladder.truncated");
     o.retry_max = 0;
+    assert_int_equal(check(&o), 0);
+
+    hf_policy_options_init(&o);
+    o.rate_per_s = 10;
+    o.declared_rate = 20;
+    assert_int_equal(check(&o), 0);
+    assert_string_equal(found.rule[0], "rate.declared");
+    assert_false(found.is_error[0]);
+    o.rate_burst = UINT32_MAX;
+    assert_int_equal(check(&o), 1); /* 4 billion at 10/s fill for 13 years */
+    o.rate_per_s = 1000000;
     assert_int_equal(check(&o), 0);
 
     hf_policy_options_init(&o);

@@ -268,4 +268,17 @@ p                  4         1m23s           none  20 failures  5s to 1m
 JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME TO DEATH
 j         default  p                    6              4                24          4h45m
 rules.yaml: 9 errors, 0 warnings
+
+# The rate limit: a burst needs a limit, and has to fill within a year; what is declared is held against it.
+file rate.yaml
+downstreams:
+  a: {url: "http://a.test", rate: {burst: 5}}
+  b: {url: "http://b.test", rate: {limit: 1/h, burst: 100000}}
+  c: {url: "http://c.test", rate: {limit: 10/s}, declared_rate: 20/s}
+end
+$ holdfast check --config rate.yaml
+E rate.yaml:2:43: downstreams.a.rate.burst: a burst of 5, but no limit (give rate.limit too) [rate.burst]
+~ E rate.yaml:3:\d+: downstreams.b.rate.burst: a burst of 100000 at 0.000277778/s takes longer than a year to fill \(.*\) \[rate.burst\]
+~ W rate.yaml:4:\d+: downstreams.c.rate.limit: 20 calls a second are declared, the limit is 10 \(.*\) \[rate.declared\]
+rate.yaml: 2 errors, 1 warning
 [2]
