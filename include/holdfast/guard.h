@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "classify.h"
 #include "outcome.h"
 #include "policy.h"
 
@@ -60,11 +61,39 @@ HF_API int hf_guard_leave(struct hf_downstream *downstream, struct hf_permit *pe
 typedef void (*hf_guarded_fn)(int64_t deadline_us, struct hf_outcome *outcome, void *user);
 
 /*
- * The whole pipeline around `run` on the caller's thread: total, short retries with budget, breaker, bulkhead. The
- * waits between tries block the caller. `outcome` gets the end; an outcome left untouched counts as a failure.
- * Returns 0 when the call ended (how, says `outcome`); HF_EDEADLK on a loop thread. Since 0.1.
+ * The whole pipeline around `run` on the caller's thread: total, short retries with budget, breaker, bulkhead, rate limit.
+ * Its waits block the caller: between tries, and for a place or a token while at most bulkhead_queue callers do so.
+ * `outcome` (from hf_outcome_new) gets the end; one that `run` left untouched counts as a failure. `run` is called again
+ * only after an outcome that says sent == NO: hf_guard_run_with can say that it may always be repeated. It has to return
+ * (no longjmp, no C++ exception), and may use guards itself, also of the same downstream.
+ * Returns 0 when the call ended (how, says `outcome`); HF_EINVAL; HF_EDEADLK on a loop thread. Since 0.1.
  */
 HF_API int hf_guard_run(struct hf_downstream *downstream, hf_guarded_fn run, struct hf_outcome *outcome, void *user);
+
+/* Ends guards that wait, from any thread. One may serve many guards at once; fired once, it stays so. */
+struct hf_guard_cancel;
+HF_API struct hf_guard_cancel *hf_guard_cancel_new(void);                        /* NULL when out of memory */
+HF_API void hf_guard_cancel_free(struct hf_guard_cancel *cancel);                /* no guard uses it any more; NULL is fine */
+HF_API void hf_guard_cancel_fire(struct hf_guard_cancel *cancel);                /* not in a signal handler; NULL is fine */
+HF_API bool hf_guard_cancel_fired(const struct hf_guard_cancel *cancel);         /* for functions that run long; NULL: false */
+
+struct hf_guard_options {
+    uint32_t size;
+    bool repeatable;          /* false: run again only when its outcome says sent == NO */
+    bool no_retry;            /* exactly one attempt */
+    int64_t total_timeout_ms; /* 0: the policy's; else the smaller of both */
+    int64_t deadline_us;      /* 0: none; CLOCK_MONOTONIC, µs: cuts the total too. What an outer guard handed in fits */
+    struct hf_guard_cancel *cancel; /* NULL; the end is `call.cancelled`, at once when it waits, after `run` otherwise */
+    const struct hf_rule *rules; /* NULL; on what `run` reports, by error type. Checked by hf_rules_check before; alive during the run */
+    size_t rule_count;
+};
+static inline void hf_guard_options_init(struct hf_guard_options *options) {
+    memset(options, 0, sizeof *options);
+    options->size = (uint32_t)sizeof *options;
+}
+/* hf_guard_run with `options` (NULL: the defaults). HF_EINVAL also for negative times. Since 0.1. */
+HF_API int hf_guard_run_with(struct hf_downstream *downstream, const struct hf_guard_options *options, hf_guarded_fn run,
+                             struct hf_outcome *outcome, void *user);
 
 /* A snapshot of one downstream. */
 struct hf_downstream_view {
@@ -87,6 +116,7 @@ struct hf_downstream_view {
     int64_t p50_us, p95_us, p99_us; /* of attempts, -1 without any */
     char reason[160];        /* why it is open or isolated, "" otherwise */
     uint64_t rate_limited;   /* of the rejections: by the rate limit */
+    uint64_t faults;         /* attempts struck by an injected fault */
 };
 HF_API void hf_downstream_look(const struct hf_downstream *downstream, struct hf_downstream_view *view);
 

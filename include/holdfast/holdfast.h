@@ -9,6 +9,7 @@
 #include "dead.h"
 #include "error.h"
 #include "event.h"
+#include "faults.h"
 #include "guard.h"
 #include "http.h"
 #include "job.h"

@@ -9,6 +9,7 @@
 
 #include "classify.h"
 #include "error.h"
+#include "faults.h"
 #include "guard.h"
 #include "outcome.h"
 #include "policy.h"
@@ -60,6 +61,8 @@ struct hf_downstream_options {
      */
     bool per_host;
     uint32_t hosts_max; /* 1000; with more than these, new hosts share one breaker until another one is idle */
+    const struct hf_fault *faults; /* NULL; injected from the start, if the policy allows it: faults.h */
+    size_t fault_count;
 };
 static inline void hf_downstream_options_init(struct hf_downstream_options *options) {
     memset(options, 0, sizeof *options);
@@ -143,7 +146,7 @@ struct hf_client;
 
 /*
  * `downstreams` are copied (an array steps by the `size` of its first item, here and everywhere); each must pass hf_policy_check. Errors: HF_EINVAL, HF_ECONFIG (details in `error`),
- * HF_ENOTSUP (a libcurl without asynchronous name resolving), HF_ENOMEM, HF_EIO. Since 0.1.
+ * HF_EPERM (faults that the policy does not allow), HF_ENOTSUP (a libcurl without asynchronous name resolving), HF_ENOMEM, HF_EIO. Since 0.1.
  */
 HF_API int hf_client_new(const struct hf_downstream_options *downstreams, size_t count, struct hf_client **client,
                          struct hf_error *error);

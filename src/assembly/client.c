@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "loop/loop.h"
+#include "resilience/faulty.h"
 #include "resilience/http/http.h"
 
 /* One call between its start and its callback. An id names a slot and how often the slot was used. */
@@ -278,6 +279,11 @@ static int wire(struct hf_client *client, const struct hf_downstream_options *do
     int rc = hfi_curl_transport_new(client->scheduler, &client->transport, error);
     if (rc)
         return rc;
+    uint64_t seed;
+    hfi_entropy(&seed, sizeof seed);
+    rc = hfi_faulty_new(client->scheduler, client->transport, seed, &client->transport);
+    if (rc)
+        return hfi_fail(error, rc, "client", NULL, "out of memory");
     struct hfi_caller_options options = {.scheduler = client->scheduler, .transport = client->transport};
     hfi_entropy(&options.seed, sizeof options.seed);
     return hfi_caller_new(&options, downstreams, count, &client->caller, error);

@@ -4,6 +4,7 @@
 
 void hfi_bulkhead_init(struct hfi_bulkhead *bulkhead, uint32_t max) {
     atomic_init(&bulkhead->in_flight, 0);
+    atomic_init(&bulkhead->queued, 0);
     bulkhead->max = max;
 }
 
@@ -18,5 +19,19 @@ bool hfi_bulkhead_enter(struct hfi_bulkhead *bulkhead) {
 }
 
 void hfi_bulkhead_leave(struct hfi_bulkhead *bulkhead) {
-    atomic_fetch_sub_explicit(&bulkhead->in_flight, 1, memory_order_release);
+    atomic_fetch_sub(&bulkhead->in_flight, 1); /* before the look at who waits (waiting.h): sequentially consistent */
+}
+
+bool hfi_bulkhead_queue(struct hfi_bulkhead *bulkhead, uint32_t room) {
+    uint32_t queued = atomic_load_explicit(&bulkhead->queued, memory_order_relaxed);
+    do {
+        if (queued >= room)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&bulkhead->queued, &queued, queued + 1, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+void hfi_bulkhead_unqueue(struct hfi_bulkhead *bulkhead) {
+    atomic_fetch_sub_explicit(&bulkhead->queued, 1, memory_order_relaxed);
 }

@@ -91,6 +91,8 @@ void hf_downstream_unref(struct hf_downstream *downstream) {
     hfi_breaker_end(&downstream->breaker);
     hfi_budget_end(&downstream->budget);
     hfi_observers_free(downstream);
+    hfi_line_free(downstream->line);
+    hfi_faults_free(downstream->faults);
     hf_policy_unref(downstream->policy);
     hf_downstream_unref(downstream->parent);
     hfi_free(downstream->host);
@@ -136,10 +138,18 @@ static int refuse(struct hf_downstream *downstream, struct hf_outcome *rejection
     return HF_EREJECTED;
 }
 
+/* Gives a place back, and tells a guard that waits for it. */
+static void free_place(struct hf_downstream *downstream) {
+    hfi_bulkhead_leave(&downstream->bulkhead);
+    struct hfi_line *line = atomic_load(&downstream->line);
+    if (line != NULL && atomic_load(&line->waiting) > 0)
+        hfi_line_announce(line);
+}
+
 /* No token: what was taken for the attempt goes back. No sample (B19). */
 static int refuse_by_rate(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                           struct hf_outcome *rejection, int64_t wait_us) {
-    hfi_bulkhead_leave(&downstream->bulkhead);
+    free_place(downstream);
     hfi_breaker_drop(&downstream->breaker, now, permit);
     atomic_fetch_add_explicit(&downstream->rejections, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&downstream->rate_limited, 1, memory_order_relaxed);
@@ -183,7 +193,7 @@ static int leave(struct hf_downstream *downstream, struct hf_mono now, struct hf
     int code = hfi_breaker_leave(&downstream->breaker, now, permit, verdict, life);
     if (code != 0)
         return code;
-    hfi_bulkhead_leave(&downstream->bulkhead);
+    free_place(downstream);
     hfi_histogram_add(&downstream->histogram, hfi_sub(now.us, permit->started_us));
     return 0;
 }
@@ -204,7 +214,7 @@ int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now
 void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit) {
     if (hfi_breaker_leave(&downstream->breaker, now, permit, HF_VERDICT_NEUTRAL, false) != 0)
         return;
-    hfi_bulkhead_leave(&downstream->bulkhead);
+    free_place(downstream);
     hfi_rate_give_back(&downstream->rate);
 }
 
@@ -270,6 +280,8 @@ void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, s
     whole.attempts = hfi_histogram_total(&downstream->histogram);
     whole.rejections = atomic_load_explicit(&downstream->rejections, memory_order_relaxed);
     whole.retries = atomic_load_explicit(&downstream->retries, memory_order_relaxed);
+    const struct hfi_faults *faults = atomic_load(&downstream->faults);
+    whole.faults = faults != NULL ? atomic_load_explicit(&faults->injected, memory_order_relaxed) : 0;
     whole.rate_limited = atomic_load_explicit(&downstream->rate_limited, memory_order_relaxed);
     whole.retries_refused = atomic_load_explicit(&downstream->retries_refused, memory_order_relaxed);
     whole.hedges = atomic_load_explicit(&downstream->hedges, memory_order_relaxed);

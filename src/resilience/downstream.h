@@ -9,10 +9,12 @@
 #include "resilience/breaker.h"
 #include "resilience/budget.h"
 #include "resilience/bulkhead.h"
+#include "resilience/faults.h"
 #include "resilience/histogram.h"
 #include "resilience/outcome.h"
 #include "resilience/policy.h"
 #include "resilience/rate.h"
+#include "resilience/waiting.h"
 
 /* All that is shared by the calls to one downstream. Reference counted; any thread. */
 struct hf_downstream {
@@ -22,6 +24,8 @@ struct hf_downstream {
     struct hfi_budget budget;
     struct hfi_bulkhead bulkhead;
     struct hfi_rate rate;
+    struct hfi_line *_Atomic line;     /* guards that wait for a place; NULL until one does */
+    struct hfi_faults *_Atomic faults; /* NULL until some are injected */
     struct hfi_histogram histogram;
     _Atomic uint64_t rejections, retries, retries_refused, hedges, rate_limited; /* attempts: the histogram's total */
     hfi_breaker_fn _Atomic on_change; /* one observer besides the log: the runner. Set before calls start */

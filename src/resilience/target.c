@@ -109,6 +109,8 @@ static int make_downstream(struct hfi_target *target, const struct hf_downstream
         return rc;
     rc = hf_downstream_new(options->name, policy, &target->downstream, error);
     hf_policy_unref(policy);
+    if (rc == 0 && options->fault_count > 0)
+        rc = hf_downstream_inject(target->downstream, options->faults, options->fault_count, error);
     return rc;
 }
 
@@ -174,6 +176,8 @@ static int check(const struct hf_downstream_options *options, struct hfi_url *ur
         rc = hf_rules_check(options->rules, options->rule_count, error);
     if (rc == 0)
         rc = check_signing(options, error);
+    if (rc == 0)
+        rc = hf_faults_check(options->faults, options->fault_count, error);
     if (rc == 0 && url->userinfo && hfi_headers_find(options->headers, options->header_count, "Authorization"))
         rc = hfi_fail(error, HF_EINVAL, options->name, "keep one of them",
                       "both a user in the url and an Authorization header");

@@ -27,6 +27,7 @@ struct hfi_reach {
     bool other_hosts;                         /* redirects may leave scheme, host and port */
     uint32_t redirects;                       /* that one attempt may follow */
 };
+struct hfi_faults;
 
 /* What to send. Everything stays the caller's and alive until `done` ran or `cancel` returned, but the headers: they are
    read inside `start` only, for the next attempt's may differ. */
@@ -48,6 +49,8 @@ struct hfi_attempt_spec {
     bool compressed;        /* take gzip and deflate, and decode them */
     const struct hfi_signing *signing; /* NULL: unsigned; every attempt is signed anew */
     const char *message_id; /* with signing: the same for all attempts of a message */
+    struct hfi_faults *faults; /* NULL; to be injected (faulty.h) into attempts of … */
+    const char *downstream;    /* … this one */
 };
 
 /* What happened. Owned by the transport, valid during `done` only. */

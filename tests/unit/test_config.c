@@ -415,6 +415,30 @@ static void rate_limits(void **state) {
     expect("downstreams: {d: {url: 'http://d', rate: {limit: 1/s, burst: 0}}}", "config.range", 1, 62);
 }
 
+static void faults_arrive(void **state) {
+    struct hfi_config config;
+    (void)state;
+    assert_int_equal(READ(&config, "allow_fault_injection: true\n"
+                                   "downstreams: {d: {url: 'http://d', faults: [{kind: status, status: 503, share: 0.2},\n"
+                                   "  {kind: delay, delay: 2s, every: 60s, for: 10s}, {kind: drop}]}}"), 0);
+    const struct hf_downstream_options *made = config.runner.downstreams;
+    assert_true(made->policy->allow_fault_injection);
+    assert_int_equal(made->fault_count, 3);
+    assert_int_equal(made->faults[0].kind, HF_FAULT_STATUS);
+    assert_int_equal(made->faults[0].status, 503);
+    assert_true(made->faults[0].share == 0.2);
+    assert_int_equal(made->faults[1].kind, HF_FAULT_DELAY);
+    assert_int_equal(made->faults[1].delay_ms, 2000);
+    assert_int_equal(made->faults[1].every_ms, 60000);
+    assert_int_equal(made->faults[1].for_ms, 10000);
+    assert_int_equal(made->faults[2].kind, HF_FAULT_DROP);
+    assert_true(made->faults[2].share == 1);
+    hfi_config_free(&config);
+    expect("downstreams: {d: {url: 'http://d', faults: [{status: 503}]}}", "config.missing_key", 1, 45);
+    expect("downstreams: {d: {url: 'http://d', faults: [{kind: rest}]}}", "config.choice", 1, 52);
+    expect("downstreams: {d: {url: 'http://d', faults: {kind: drop}}}", "config.type", 1, 44);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_of_downstreams_are_the_librarys),
@@ -432,6 +456,7 @@ int main(void) {
         cmocka_unit_test(deep_and_large_documents_are_refused),
         cmocka_unit_test(secrets_are_left_alone_when_nobody_needs_them),
         cmocka_unit_test(rate_limits),
+        cmocka_unit_test(faults_arrive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

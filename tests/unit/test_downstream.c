@@ -19,6 +19,7 @@
 #define T0 (1000 * S)
 
 static struct hf_policy_options options;
+static struct hf_guard_options repeatable;
 static struct hf_downstream *d;
 static struct {
     int count;
@@ -37,6 +38,8 @@ static void take_line(enum hf_log_level level, const char *event, const char *fi
 static int set_up(void **state) {
     (void)state;
     hf_policy_options_init(&options);
+    hf_guard_options_init(&repeatable);
+    repeatable.repeatable = true;
     options.retry_base_ms = options.retry_cap_ms = 1;
     options.breaker_break_jitter = 0;
     memset(&logged, 0, sizeof logged);
@@ -297,7 +300,7 @@ static struct hf_outcome run(int fail_first, int status) {
     memset(&work, 0, sizeof work);
     work.fail_first = fail_first;
     work.status = status;
-    assert_int_equal(hf_guard_run(d, worker, &outcome, &work), 0);
+    assert_int_equal(hf_guard_run_with(d, &repeatable, worker, &outcome, &work), 0);
     return outcome;
 }
 
@@ -332,7 +335,7 @@ static void s0_1_an_untouched_outcome_is_a_failure(void **state) {
     make();
     memset(&work, 0, sizeof work);
     work.silent = true;
-    assert_int_equal(hf_guard_run(d, worker, &outcome, &work), 0);
+    assert_int_equal(hf_guard_run_with(d, &repeatable, worker, &outcome, &work), 0);
     assert_int_equal(outcome.kind, HF_OUTCOME_FAILURE);
     assert_string_equal(outcome.error_type, "guard.no_outcome");
     assert_int_equal(outcome.klass, HF_CLASS_TRANSIENT);
@@ -363,11 +366,14 @@ static void s0_30_open_ends_the_call_at_once(void **state) {
     run(99, 500);
     struct hf_outcome outcome = run(99, 500);
     assert_int_equal(work.runs, 1);
-    assert_int_equal(outcome.kind, HF_OUTCOME_REJECTED);
-    assert_string_equal(outcome.error_type, "breaker.open");
+    assert_int_equal(outcome.kind, HF_OUTCOME_FAILURE); /* what it saw stays, for later */
+    assert_string_equal(outcome.error_type, "http.500");
+    assert_int_equal(outcome.retry, HF_RETRY_LATER);
+    assert_true(outcome.retry_after_ms > 1000);
     assert_int_equal(outcome.attempts, 1);
     outcome = run(99, 500);
     assert_int_equal(work.runs, 0);
+    assert_string_equal(outcome.error_type, "breaker.open");
     assert_int_equal(outcome.attempts, 0);
     assert_true(outcome.retry_after_ms >= 1);
 }

@@ -50,6 +50,20 @@ static const struct hf_rule *build_rules(struct hfi_config *config, const struct
     return to;
 }
 
+static const struct hf_fault *build_faults(struct hfi_config *config, const struct hfi_items *items) {
+    const struct hfi_fault_setting *from = items->items;
+    struct hf_fault *to = hfi_arena_array(&config->arena, items->count + 1, sizeof *to);
+    for (size_t i = 0; i < items->count; i++) {
+        hf_fault_init(&to[i], (enum hf_fault_kind)from[i].kind);
+        to[i].status = (int)from[i].status;
+        to[i].share = from[i].share;
+        to[i].delay_ms = from[i].delay_ms;
+        to[i].every_ms = from[i].every_ms;
+        to[i].for_ms = from[i].for_ms;
+    }
+    return to;
+}
+
 static const char *beside(struct hfi_config *config, const char *path) {
     return hfi_beside(&config->arena, config->problems.file, path);
 }
@@ -92,6 +106,9 @@ static void build_downstreams(struct hfi_config *config) {
         to[i].policy = &from[i].policy;
         to[i].rules = build_rules(config, &from[i].rules);
         to[i].rule_count = from[i].rules.count;
+        from[i].policy.allow_fault_injection = config->settings.allow_fault_injection;
+        to[i].faults = build_faults(config, &from[i].faults);
+        to[i].fault_count = from[i].faults.count;
     }
     config->runner.downstreams = to;
     config->runner.downstream_count = count;

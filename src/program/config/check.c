@@ -121,7 +121,7 @@ static void check_downstream(struct hfi_config *config, const struct hfi_downstr
     one.per_host = false;
     one.url = options->url && strncmp(options->url, "http:", 5) == 0 ? "http://localhost" : "https://localhost";
     one.header_count = 0;
-    one.rule_count = one.signing_secret_count = 0;
+    one.rule_count = one.signing_secret_count = one.fault_count = 0;
     one.probe_path = NULL;
     if (one.proxy && hfi_secret_is_reference(one.proxy)) /* said already */
         one.proxy = NULL;
@@ -150,6 +150,30 @@ static void check_rules(struct hfi_config *config, const struct hfi_item *owner,
         check_rule(config, hfi_tree_child(owner->node, "rules"), rules, items->count);
 }
 
+/* That they are allowed, and then each by itself; the place is that of the key the library complains about. */
+static void check_faults(struct hfi_config *config, const struct hfi_downstream_setting *downstream,
+                         const struct hf_downstream_options *options) {
+    const struct hfi_fault_setting *settings = downstream->faults.items;
+    struct hfi_problems *problems = &config->problems;
+    const struct hfi_node *node = hfi_tree_nearest(downstream->item.node, "faults");
+    struct hf_error error;
+    hf_error_init(&error);
+    if (options->fault_count > 0 && !options->policy->allow_fault_injection)
+        hfi_problem_add(problems, true, "config.faults", node->line, node->column, hfi_node_path(&config->arena, node),
+                        "say allow_fault_injection: true at the top, or take them out", "faults are refused here");
+    if (options->fault_count > HF_FAULTS_MAX)
+        hfi_problem_add(problems, true, "config.faults", node->line, node->column, hfi_node_path(&config->arena, node),
+                        "keep fewer", "%zu are more than %d", options->fault_count, HF_FAULTS_MAX);
+    for (size_t i = 0; i < options->fault_count; i++) {
+        if (hf_faults_check(&options->faults[i], 1, &error) == 0)
+            continue;
+        const char *dot = strrchr(error.what, '.');
+        node = hfi_tree_nearest(settings[i].item.node, dot ? dot + 1 : "");
+        hfi_problem_add(problems, true, "config.faults", node->line, node->column, hfi_node_path(&config->arena, node),
+                        hfi_arena_text(&config->arena, error.fix), "%s", error.why);
+    }
+}
+
 static void check_downstreams(struct hfi_config *config) {
     const struct hfi_downstream_setting *downstreams = config->settings.downstreams.items;
     const struct hfi_job_setting *jobs = config->settings.jobs.items;
@@ -157,6 +181,7 @@ static void check_downstreams(struct hfi_config *config) {
         const struct hf_downstream_options *options = &config->runner.downstreams[i];
         size_t before = config->problems.errors;
         check_downstream(config, &downstreams[i], options);
+        check_faults(config, &downstreams[i], options);
         check_rules(config, &downstreams[i].item, &downstreams[i].rules, options->rules);
         if (config->problems.errors == before) /* what is wrong only with both */
             check_options(config, &downstreams[i].item, "url", options);

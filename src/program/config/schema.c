@@ -19,6 +19,7 @@
 #define A(field) offsetof(struct hfi_alert_setting, field)
 #define R(field) offsetof(struct hfi_rule_setting, field)
 #define C(field) offsetof(struct hfi_curve_form, field)
+#define F(field) offsetof(struct hfi_fault_setting, field)
 #define HOUR 3600000.0
 #define DAY (24 * HOUR)
 #define COUNT_MAX 4294967295.0
@@ -56,6 +57,7 @@ const struct hfi_key hfi_keys[] = {
     {"curve.poly", HFI_KEY_COUNT, 0, C(power), 0, 1, 8, NULL, NULL, "the waits are n^poly seconds + plus, instead of base"},
     {"curve.plus", HFI_KEY_DURATION, 0, C(plus_ms), 0, 0, LONG, "0s", NULL, "added to each wait; needs poly"},
     {"curve.jitter", HFI_KEY_NUMBER, 0, C(jitter), 0, 0, 1, "0", NULL, "each wait is changed by up to this share"},
+    {"allow_fault_injection", HFI_KEY_SWITCH, 0, S(allow_fault_injection), 0, 0, 0, "false", NULL, "downstreams may have faults: never in production by mistake"},
     {"downstreams", HFI_KEY_ITEMS, 0, S(downstreams), sizeof(struct hfi_downstream_setting), 0, 0, NULL, NULL, "what is called: each has limits, retries and a breaker of its own"},
     {"downstreams.*.url", HFI_KEY_SECRET, HFI_KEY_OWN, D(url), 0, 0, 0, NULL, NULL, "http or https, without query; required, unless per_host; a user and password become a header; may be ${ENV} or file:PATH, and is shown without them"},
     {"downstreams.*.per_host", HFI_KEY_SWITCH, HFI_KEY_OWN, D(per_host), 0, 0, 0, "false", NULL, "each call brings a URL of its own, and every host it names has its own breaker, budget and bulkhead; headers go to every host"},
@@ -142,6 +144,13 @@ const struct hfi_key hfi_keys[] = {
     {"rule.class", HFI_KEY_CHOICE, 0, R(klass), 0, 0, 0, NULL, "ok|transient|permanent|poison", "what it is for the job; without this key as the tables say"},
     {"rule.retry", HFI_KEY_CHOICE, 0, R(retry), 0, 0, 0, NULL, "none|now|fresh|later", "may the call try again; all but none need class transient"},
     {"rule.breaker", HFI_KEY_CHOICE, 0, R(breaker), 0, 0, 0, NULL, "success|failure|neutral", "what it is for the breaker"},
+    {"downstreams.*.faults", HFI_KEY_LIST, 0, D(faults), sizeof(struct hfi_fault_setting), 0, 0, NULL, "fault", "faults to inject into attempts, for tests and game days; the first that strikes is the only one. Needs allow_fault_injection"},
+    {"fault.kind", HFI_KEY_CHOICE, HFI_KEY_REQUIRED, F(kind), 0, 0, 0, NULL, "delay|status|reset|drop", "delay: it starts later; status: an answer without asking; reset: the connection; drop: no answer until a limit"},
+    {"fault.status", HFI_KEY_COUNT, 0, F(status), 0, 200, 599, NULL, NULL, "of kind status"},
+    {"fault.delay", HFI_KEY_DURATION, 0, F(delay_ms), 0, 1, DAY, NULL, NULL, "of kind delay: how long; of the others: they strike so late"},
+    {"fault.share", HFI_KEY_NUMBER, 0, F(share), 0, 0, 1, "1", NULL, "of the attempts, above 0"},
+    {"fault.every", HFI_KEY_DURATION, 0, F(every_ms), 0, 1, 30 * DAY, NULL, NULL, "only in the first `for` of each so long, counted from the first attempt"},
+    {"fault.for", HFI_KEY_DURATION, 0, F(for_ms), 0, 1, 30 * DAY, NULL, NULL, "with every"},
     {"queues", HFI_KEY_ITEMS, 0, S(queues), sizeof(struct hfi_queue_setting), 0, 0, NULL, NULL, "where jobs wait; one that is not here has the defaults"},
     {"queues.*.order", HFI_KEY_INTEGER, 0, Q(order), 0, -1000000, 1000000, "100", NULL, "lower ones first, strictly"},
     {"queues.*.weight", HFI_KEY_COUNT, 0, Q(weight), 0, 1, 10000, "1", NULL, "share among queues of the same order"},

@@ -61,13 +61,21 @@ struct hfi_rule_setting {
     uint32_t body_within;
     int klass, retry, breaker;
 };
+/* One of a list of injected faults. */
+struct hfi_fault_setting {
+    struct hfi_item item;
+    int kind; /* the enum's order */
+    uint32_t status;
+    double share;
+    int64_t delay_ms, every_ms, for_ms;
+};
 struct hfi_downstream_setting {
     struct hfi_item item;
     struct hf_policy_options policy;
     const char *url, *ca_file, *client_cert, *client_key, *proxy, *probe_path;
     struct hfi_headers headers;
     struct hfi_waits retry_table;
-    struct hfi_items rules;
+    struct hfi_items rules, faults;
     struct hfi_texts signing_secrets;
     int64_t response_limit, header_limit, hedge_delay; /* hedge_delay: -1 = p95 */
     int backoff, jitter, breaker_429, gate_scope, on_open, private_networks, tls_min;
@@ -103,7 +111,7 @@ struct hfi_settings {
     struct hfi_downstream_setting downstream; /* what each of them starts with */
     int64_t payload_limit;
     int sync;
-    bool error_detail;
+    bool error_detail, allow_fault_injection;
     const char *node;
     uint32_t workers, max_give_backs, max_crashes;
     int64_t drain_timeout_ms, kill_timeout_ms, lease_ms, heartbeat_ms, poll_ms, unknown_type_grace_ms;

@@ -268,6 +268,7 @@ p                  4         1m23s           none  20 failures  5s to 1m
 JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME TO DEATH
 j         default  p                    6              4                24          4h45m
 rules.yaml: 9 errors, 0 warnings
+[2]
 
 # The rate limit: a burst needs a limit, and has to fill within a year; what is declared is held against it.
 file rate.yaml
@@ -282,3 +283,46 @@ E rate.yaml:2:43: downstreams.a.rate.burst: a burst of 5, but no limit (give rat
 ~ W rate.yaml:4:\d+: downstreams.c.rate.limit: 20 calls a second are declared, the limit is 10 \(.*\) \[rate.declared\]
 rate.yaml: 2 errors, 1 warning
 [2]
+
+# Faults are refused unless the file says so at its top; what is wrong with one is told with its place.
+file faults.yaml
+downstreams:
+  a: {url: "http://a.test", faults: [{kind: drop}]}
+  b:
+    url: http://b.test
+    faults:
+      - {kind: status}
+      - {kind: reset, share: 0}
+      - {kind: drop, every: 60s}
+      - {kind: delay}
+      - {kind: reset, status: 503}
+end
+$ holdfast check --config faults.yaml
+~ E faults.yaml:2:\d+: downstreams.a.faults: faults are refused here \(say allow_fault_injection: true at the top, or take them out\) \[config.faults\]
+~ E faults.yaml:\d:\d+: downstreams.b.faults: faults are refused here .*
+~ E faults.yaml:6:9: downstreams.b.faults\[0\]: it is 0 \(give one from 200 to 599\) \[config.faults\]
+~ E faults.yaml:7:\d+: downstreams.b.faults\[1\].share: it is 0 \(a number above 0, at most 1\) \[config.faults\]
+~ E faults.yaml:8:9: downstreams.b.faults\[2\]: `every` and `for` belong together .*
+~ E faults.yaml:9:9: downstreams.b.faults\[3\]: a delay of nothing \(say how long\) \[config.faults\]
+~ E faults.yaml:10:\d+: downstreams.b.faults\[4\].status: a reset has none .*
+faults.yaml: 7 errors, 0 warnings
+[2]
+file game.yaml
+allow_fault_injection: true
+downstreams:
+  a: {url: "http://127.0.0.1:1", retry: {max: 0}, faults: [{kind: status, status: 418}]}
+end
+$ holdfast call a /x --config game.yaml 2> log
+outcome            failure
+status             418
+class              permanent
+error              http.418
+message            injected fault: status 418
+rule               http.4xx
+attempts           1 (0 retries)
+~ took               .*
+~ first byte         .*
+~ last attempt       .*
+[1]
+$ cat log
+~ \{"time":"[^"]*","level":"warning","event":"downstream.faults","downstream":"a","count":1,"first":"status"\}
