@@ -25,7 +25,7 @@ HF_BEGIN
 struct hf_downstream;
 
 /*
- * A downstream called `name` (1…120 bytes of text, copied) under `policy` (a reference is taken). The caller owns
+ * A downstream called `name` (1…120 bytes of text, copied) under `policy` (a reference is taken; NULL: all defaults). The caller owns
  * one reference. Errors: HF_EINVAL, HF_ETEXT, HF_ENOMEM. Since 0.1.
  */
 HF_API int hf_downstream_new(const char *name, struct hf_policy *policy, struct hf_downstream **downstream,

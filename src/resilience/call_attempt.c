@@ -73,7 +73,7 @@ int hfi_call_send(struct hfi_call *call, const struct hf_permit *permit, bool he
         .message_id = call->message_id,
         .repeatable = false, /* trying again is counted and decided here, never below */
         .fresh_connection = call->again.fresh && !hedge,
-        .faults = atomic_load(&target->downstream->faults),
+        .faults = hfi_downstream_faults(target->downstream),
         .downstream = target->downstream->name,
     };
     int rc = transport->ops->start(transport, &spec, on_facts, attempt, &attempt->wire);

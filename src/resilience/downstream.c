@@ -50,11 +50,25 @@ static struct hf_downstream *make(const char *name, struct hf_policy *policy) {
     return made;
 }
 
+static int with_defaults(const char *name, struct hf_downstream **downstream, struct hf_error *error) {
+    struct hf_policy_options defaults;
+    struct hf_policy *policy;
+    hf_policy_options_init(&defaults);
+    int code = hf_policy_new(&defaults, &policy, error);
+    if (code != 0)
+        return code;
+    code = hf_downstream_new(name, policy, downstream, error);
+    hf_policy_unref(policy);
+    return code;
+}
+
 int hf_downstream_new(const char *name, struct hf_policy *policy, struct hf_downstream **downstream,
                       struct hf_error *error) {
-    if (downstream == NULL || policy == NULL || name == NULL)
-        return hfi_fail(error, HF_EINVAL, "downstream", "give all three", "name, policy and the place for it are required");
+    if (downstream == NULL || name == NULL)
+        return hfi_fail(error, HF_EINVAL, "downstream", "give both", "name and the place for it are required");
     *downstream = NULL;
+    if (policy == NULL)
+        return with_defaults(name, downstream, error);
     size_t length = strlen(name);
     if (length == 0 || length >= sizeof (*downstream)->name)
         return hfi_fail(error, HF_EINVAL, "downstream name", "give it 1 to 120 bytes", "it has %zu bytes", length);

@@ -42,6 +42,11 @@ int hfi_downstream_of_host(struct hf_downstream *parent, const char *host, struc
    a break that was over long ago. */
 bool hfi_downstream_forgettable(struct hf_downstream *downstream, struct hf_mono now);
 
+/* Those of a per_host downstream strike all of its hosts. NULL: none. */
+static inline struct hfi_faults *hfi_downstream_faults(const struct hf_downstream *downstream) {
+    return atomic_load(&(downstream->parent != NULL ? downstream->parent : downstream)->faults);
+}
+
 /* The rejection as an outcome: `breaker.open`, `breaker.half_open`, `breaker.ramp`, `breaker.isolated`, `downstream.gate`. */
 void hfi_admission_outcome(enum hfi_admission admission, int64_t retry_after_ms, struct hf_outcome *outcome);
 

@@ -81,13 +81,13 @@ static int check_one(const struct hf_fault *fault, size_t i, struct hf_error *er
     bool answers = fault->kind == HF_FAULT_STATUS;
     snprintf(what, sizeof what, "faults[%zu].status", i);
     if (answers && (fault->status < 200 || fault->status > 599))
-        return hfi_fail(error, HF_EINVAL, what, "give one from 200 to 599", "it is %d", fault->status);
+        return hfi_fail(error, HF_EINVAL, what, "give one from 200 to 599", "the status is %d", fault->status);
     if (!answers && fault->status != 0)
         return hfi_fail(error, HF_EINVAL, what, "leave it out, or say kind: status", "a %s has none",
                         hf_fault_name(fault->kind));
     snprintf(what, sizeof what, "faults[%zu].share", i);
     if (!(fault->share > 0 && fault->share <= 1))
-        return hfi_fail(error, HF_EINVAL, what, "a number above 0, at most 1", "it is %g", fault->share);
+        return hfi_fail(error, HF_EINVAL, what, "a number above 0, at most 1", "the share is %g", fault->share);
     snprintf(what, sizeof what, "faults[%zu].delay", i);
     if (fault->kind == HF_FAULT_DELAY && fault->delay_ms == 0)
         return hfi_fail(error, HF_EINVAL, what, "say how long", "a delay of nothing");
@@ -108,7 +108,7 @@ int hf_faults_check(const struct hf_fault *faults, size_t count, struct hf_error
     if (count > 0 && (faults == NULL || faults->size < sizeof faults->size))
         return hfi_fail(error, HF_EINVAL, "faults", "call hf_fault_init first", "they have no size");
     if (count > HF_FAULTS_MAX)
-        return hfi_fail(error, HF_ETOOBIG, "faults", NULL, "%zu are more than %d", count, HF_FAULTS_MAX);
+        return hfi_fail(error, HF_ETOOBIG, "faults", "keep fewer", "%zu are more than %d", count, HF_FAULTS_MAX);
     for (size_t i = 0; i < count; i++) {
         struct hf_fault fault = take(faults, i);
         int code = check_one(&fault, i, error);
@@ -167,7 +167,7 @@ bool hfi_faults_strike(struct hfi_faults *faults, const char *name, struct hf_mo
 int hf_downstream_inject(struct hf_downstream *downstream, const struct hf_fault *given, size_t count,
                          struct hf_error *error) {
     if (downstream == NULL)
-        return hfi_fail(error, HF_EINVAL, "downstream", NULL, "it is NULL");
+        return hfi_fail(error, HF_EINVAL, "downstream", "give one", "it is NULL");
     int code = hf_faults_check(given, count, error);
     if (code != 0)
         return code;

@@ -73,7 +73,7 @@ static void call(struct run *run, int64_t started_us, int64_t limit_us) {
     struct hf_outcome *outcome = run->outcome;
     struct hf_fault fault;
     hfi_outcome_init(outcome);
-    if (hfi_faults_strike(atomic_load(&run->downstream->faults), run->downstream->name, (struct hf_mono){started_us},
+    if (hfi_faults_strike(hfi_downstream_faults(run->downstream), run->downstream->name, (struct hf_mono){started_us},
                           hfi_random_next(&run->random), &fault) &&
         strike(run, &fault, started_us, limit_us))
         return;

@@ -252,7 +252,7 @@ static void test_guard(void **state) {
     memset(name, 'n', sizeof name);
     name[121] = '\0';
     assert_int_equal(hf_downstream_new(name, policy, &d, NULL), HF_EINVAL);
-    assert_int_equal(hf_downstream_new("d", NULL, &d, NULL), HF_EINVAL);
+    assert_int_equal(hf_downstream_new(NULL, policy, &d, NULL), HF_EINVAL);
     assert_null(d);
     name[120] = '\0';
     assert_int_equal(hf_downstream_new(name, policy, &d, NULL), 0);

@@ -101,7 +101,12 @@ static void names_are_checked(void **state) {
     hf_downstream_unref(other);
     assert_int_equal(hf_downstream_new("", d->policy, &other, &error), HF_EINVAL);
     assert_int_equal(hf_downstream_new("\xff", d->policy, &other, &error), HF_ETEXT);
-    assert_int_equal(hf_downstream_new("x", NULL, &other, &error), HF_EINVAL);
+    assert_int_equal(hf_downstream_new("x", NULL, &other, &error), 0); /* with the default policy */
+    struct hf_policy_options defaults;
+    hf_policy_options_init(&defaults);
+    assert_memory_equal(&other->policy->options, &defaults, sizeof defaults);
+    hf_downstream_unref(other);
+    assert_int_equal(hf_downstream_new(NULL, NULL, &other, &error), HF_EINVAL);
     hfi_alloc_fail(1, 0);
     assert_int_equal(hf_downstream_new("x", d->policy, &other, &error), HF_ENOMEM);
     hfi_alloc_fail(0, 0);

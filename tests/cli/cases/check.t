@@ -281,6 +281,8 @@ $ holdfast check --config rate.yaml
 E rate.yaml:2:43: downstreams.a.rate.burst: a burst of 5, but no limit (give rate.limit too) [rate.burst]
 ~ E rate.yaml:3:\d+: downstreams.b.rate.burst: a burst of 100000 at 0.000277778/s takes longer than a year to fill \(.*\) \[rate.burst\]
 ~ W rate.yaml:4:\d+: downstreams.c.rate.limit: 20 calls a second are declared, the limit is 10 \(.*\) \[rate.declared\]
+~ DOWNSTREAM .*
+~ c .*
 rate.yaml: 2 errors, 1 warning
 [2]
 
@@ -300,11 +302,14 @@ end
 $ holdfast check --config faults.yaml
 ~ E faults.yaml:2:\d+: downstreams.a.faults: faults are refused here \(say allow_fault_injection: true at the top, or take them out\) \[config.faults\]
 ~ E faults.yaml:\d:\d+: downstreams.b.faults: faults are refused here .*
-~ E faults.yaml:6:9: downstreams.b.faults\[0\]: it is 0 \(give one from 200 to 599\) \[config.faults\]
-~ E faults.yaml:7:\d+: downstreams.b.faults\[1\].share: it is 0 \(a number above 0, at most 1\) \[config.faults\]
+~ E faults.yaml:6:9: downstreams.b.faults\[0\]: the status is 0 \(give one from 200 to 599\) \[config.faults\]
+~ E faults.yaml:7:\d+: downstreams.b.faults\[1\].share: the share is 0 \(a number above 0, at most 1\) \[config.faults\]
 ~ E faults.yaml:8:9: downstreams.b.faults\[2\]: `every` and `for` belong together .*
 ~ E faults.yaml:9:9: downstreams.b.faults\[3\]: a delay of nothing \(say how long\) \[config.faults\]
 ~ E faults.yaml:10:\d+: downstreams.b.faults\[4\].status: a reset has none .*
+~ DOWNSTREAM .*
+~ a .*
+~ b .*
 faults.yaml: 7 errors, 0 warnings
 [2]
 file game.yaml

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The programs of examples/ have the effect they promise, against peers that fail first.
+
+usage: examples.py CALL GUARD_SQLITE GUARD_SOCKET
+"""
+import http.server
+import os
+import socket
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+
+
+def run(program, *arguments):
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+class Bank(http.server.BaseHTTPRequestHandler):
+    seen = 0
+
+    def do_GET(self):
+        Bank.seen += 1
+        self.send_response(503 if Bank.seen == 1 else 200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def check_call(program):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Bank)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    code, shown = run(program, f"http://127.0.0.1:{server.server_port}")
+    server.shutdown()
+    assert (code, Bank.seen) == (0, 2), (code, Bank.seen, shown)
+    assert "success" in shown and "2 attempts" in shown, shown
+
+
+def check_sqlite(program):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "bank.db")
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("CREATE TABLE account (balance INTEGER)")
+        other.execute("INSERT INTO account VALUES (100)")
+        other.execute("BEGIN IMMEDIATE")
+        example = subprocess.Popen([program, path], stdout=subprocess.PIPE, text=True)
+        first = example.stdout.readline()
+        assert first == "try: database is locked\n", first
+        other.execute("COMMIT")
+        rest = example.stdout.read()
+        assert example.wait() == 0, rest
+        assert "success" in rest and "2 attempts" in rest, rest
+        assert other.execute("SELECT balance FROM account").fetchone() == (90,)
+        other.close()
+
+
+def serve(answers):
+    """A TCP server whose n-th connection is answered by answers[n]; returns its port and the threads' joiner."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def accept():
+        for answer in answers:
+            peer, _ = listener.accept()
+            answer(peer)
+            peer.close()
+        listener.close()
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    return listener.getsockname()[1], thread
+
+
+def reset(peer):
+    peer.recv(5)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def check_socket(program):
+    asked = []
+
+    def pong(peer):
+        asked.append(peer.recv(5))
+        peer.sendall(b"PONG\n")
+
+    port, thread = serve([reset, pong])
+    code, shown = run(program, port)
+    thread.join()
+    assert (code, asked) == (0, [b"PING\n"]), (code, asked, shown)
+    assert shown == "success after 2 attempts: PONG\n", shown
+
+
+def main():
+    call, in_sqlite, plain = map(os.path.abspath, sys.argv[1:4])
+    check_call(call)
+    check_sqlite(in_sqlite)
+    check_socket(plain)
+
+
+if __name__ == "__main__":
+    main()
