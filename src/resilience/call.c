@@ -182,14 +182,33 @@ static void start_try(struct hfi_call *call, struct hf_permit *permit, struct hf
         hfi_call_move(call, HFI_CALL_ATTEMPT, "admitted");
 }
 
-/* No slot: waits if the queue has room, its own place if it waits already. */
+/* No slot or token: waits if the queue has room, its own place if it waits already. Guards wait in the same queue. */
 static void wait_for_slot(struct hfi_call *call, const struct hf_outcome *rejection) {
     if (call->state == HFI_CALL_QUEUED)
         return;
-    if (call->target->queued < call->target->downstream->policy->options.bulkhead_queue)
+    struct hf_downstream *downstream = call->target->downstream;
+    if (hfi_bulkhead_queue(&downstream->bulkhead, downstream->policy->options.bulkhead_queue))
         hfi_call_move(call, HFI_CALL_QUEUED, rejection->error_type);
     else
         refuse(call, rejection);
+}
+
+/* The rate limit has none: one that comes too late is not waited for (A1). */
+static void wait_for_token(struct hfi_call *call, struct hf_mono now, const struct hf_outcome *rejection) {
+    struct hf_mono at = hfi_mono_after_ms(now, rejection->retry_after_ms);
+    call->target->token_at = at;
+    if (at.us < call->deadline.us)
+        wait_for_slot(call, rejection);
+    else
+        refuse(call, rejection);
+}
+
+/* The same answer as the first in the queue got, for those behind it. */
+static void as_the_first(const struct hfi_target *target, struct hf_mono now, struct hf_outcome *rejection) {
+    bool token = target->token_at.us > now.us;
+    hfi_outcome_init(rejection);
+    hfi_outcome_rejected(rejection, token ? "rate.limited" : "bulkhead.full",
+                         token ? hfi_us_to_ms_up(hfi_sub(target->token_at.us, now.us)) : HFI_SLOT_POLL_MS);
 }
 
 static void try_attempt(struct hfi_call *call) {
@@ -198,16 +217,18 @@ static void try_attempt(struct hfi_call *call) {
     struct hf_permit permit;
     struct hf_outcome rejection;
     if (target->queued > 0 && call->state != HFI_CALL_QUEUED) { /* nobody overtakes */
-        hfi_outcome_init(&rejection);
-        hfi_outcome_rejected(&rejection, "bulkhead.full", HFI_SLOT_POLL_MS);
+        as_the_first(target, now, &rejection);
         wait_for_slot(call, &rejection);
         return;
     }
+    target->token_at = (struct hf_mono){0};
     /* Those who come out of the queue ask the breaker anew: it may have opened while they waited. */
     if (hfi_downstream_enter(target->downstream, now, &permit, &rejection) == 0)
         start_try(call, &permit, now);
     else if (strcmp(rejection.error_type, "bulkhead.full") == 0)
         wait_for_slot(call, &rejection);
+    else if (strcmp(rejection.error_type, "rate.limited") == 0)
+        wait_for_token(call, now, &rejection);
     else
         refuse(call, &rejection);
 }

@@ -22,12 +22,19 @@ void hfi_call_wake_at(struct hfi_call *call, struct hf_mono at) {
     (void)rc;
 }
 
-/* With none of ours in flight nobody would tell us that a slot came free. On failure the total still ends them. */
+/*
+ * With none of ours in flight nobody would tell us that a slot came free, and tokens come with time alone. On failure the
+ * total still ends them.
+ */
 void hfi_target_watch(struct hfi_target *target) {
     struct hfi_scheduler *scheduler = target->caller->scheduler;
-    if (target->queued > 0 && target->in_flight == 0 && !hfi_timer_armed(&target->poll))
-        scheduler->ops->arm(scheduler, &target->poll,
-                            hfi_mono_after_ms(scheduler->ops->mono(scheduler), HFI_SLOT_POLL_MS));
+    if (target->queued == 0 || hfi_timer_armed(&target->poll))
+        return;
+    struct hf_mono now = scheduler->ops->mono(scheduler);
+    if (target->token_at.us > now.us)
+        scheduler->ops->arm(scheduler, &target->poll, target->token_at);
+    else if (target->in_flight == 0)
+        scheduler->ops->arm(scheduler, &target->poll, hfi_mono_after_ms(now, HFI_SLOT_POLL_MS));
 }
 
 static void enter_queued(struct hfi_call *call) {
@@ -40,6 +47,7 @@ static void enter_queued(struct hfi_call *call) {
 
 static void leave_queued(struct hfi_call *call) {
     TAILQ_REMOVE(&call->target->queue, call, waiting);
+    hfi_bulkhead_unqueue(&call->target->downstream->bulkhead);
     if (--call->target->queued == 0) /* an armed timer means that somebody waits, who holds the target */
         call->caller->scheduler->ops->disarm(call->caller->scheduler, &call->target->poll);
 }

@@ -47,7 +47,8 @@ struct hfi_target {
     uint32_t hosts_max;
     struct hfi_calls queue;
     uint32_t queued, in_flight; /* of our own calls */
-    struct hfi_timer poll;      /* guards on other threads may hold the slots: then nobody tells us */
+    struct hfi_timer poll;      /* guards on other threads may hold the slots: then nobody tells us; and for tokens */
+    struct hf_mono token_at;    /* when the rate limit has one for the first in the queue; 0: it waits for a slot */
 };
 
 /*
