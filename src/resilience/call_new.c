@@ -127,7 +127,7 @@ int hfi_request_check(const struct hf_request *request, struct hf_error *error) 
         return hfi_fail(error, HF_EINVAL, "total_timeout_ms", "give 0 for the policy's, or more", "%lld is negative",
                         (long long)request->total_timeout_ms);
     if (request->attempt_timeout_ms < 0)
-        return hfi_fail(error, HF_EINVAL, "attempt_timeout_ms", NULL, "%lld is negative",
+        return hfi_fail(error, HF_EINVAL, "attempt_timeout_ms", "give 0 for the policy's, or more", "%lld is negative",
                         (long long)request->attempt_timeout_ms);
     int rc = check_place(request, error);
     if (rc == 0)

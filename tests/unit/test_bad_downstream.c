@@ -46,6 +46,13 @@ static void test_names_and_sizes(void **state) {
     ROW(name, "required", o.name = NULL);
     ROW(url, "required", o.url = NULL);
     ROW(policy, NULL, o.policy = NULL);
+    ROW(per_host, "per_host", o.per_host = true);
+    ROW(per_host, NULL, o.per_host = true, o.url = NULL);
+    ROW(per_host, "per_host", o.per_host = true, o.url = NULL, o.probe_path = "/");
+    ROW(hosts_max, "hosts_max", o.per_host = true, o.url = NULL, o.hosts_max = 0);
+    ROW(hosts_max, "hosts_max", o.per_host = true, o.url = NULL, o.hosts_max = 1000001);
+    ROW(hosts_max, "hosts_max", o.per_host = true, o.url = NULL, o.hosts_max = UINT32_MAX);
+    ROW(hosts_max, NULL, o.per_host = true, o.url = NULL, o.hosts_max = 1000000);
     expect(&(struct hf_downstream_options){0}, "all", "size");
 }
 
@@ -149,6 +156,7 @@ static void test_limits(void **state) {
     ROW(accept_compressed, NULL, o.accept_compressed = true);
     ROW(deny_private_networks, NULL, o.deny_private_networks = true);
     ROW(send_remaining_time, NULL, o.send_remaining_time = true);
+    ROW(send_attempt, NULL, o.send_attempt = true);
     ROW(ca_file, NULL, o.ca_file = NULL);
 }
 

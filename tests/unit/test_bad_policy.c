@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every option that a caller may fill, at and beyond its limits: zero, negative, overflowing, NaN and infinite. Each bad
- * value is refused by an error that names the option, the reason and a fix.
+ * value is refused by an error that names the option, the reason and a fix. tests/tree/options.py
+ * sees to it that no field of the struct lacks its row here.
  */
 #include "support/support.h"
 
@@ -42,6 +43,9 @@ static const struct row rows[] = {
     ROW(retry_cap_ms, "retry.cap", SPAN_OR_ZERO, 0, 0),
     ROW(retry_table_length, "retry.table", COUNT, 0, HF_BACKOFF_TABLE_MAX),
     ROW(retry_table_ms, "retry.table", OTHER, 0, 0),
+    ROW(hedge_max, "hedge.max", COUNT, 0, HF_HEDGE_MAX),
+    ROW(hedge_delay_ms, "hedge.delay", SPAN, 0, 0),
+    ROW(hedge_p95, "hedge.delay", SWITCH, 0, 0),
     ROW(budget_ratio, "budget.ratio", NUMBER, 0, 1),
     ROW(budget_floor, "budget.floor", COUNT, 0, 1000000),
     ROW(budget_window_ms, "budget.window", SPAN, 0, 0),

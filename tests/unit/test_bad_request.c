@@ -76,6 +76,7 @@ static void test_places(void **state) {
     for (size_t i = 0; i < sizeof good_paths / sizeof *good_paths; i++)
         ROW(path, NULL, r.path = good_paths[i]);
     ROW(path, NULL, r.path = NULL);
+    ROW(url, "url", r.url = "http://a.test/"); /* the downstream has its own */
     for (size_t i = 0; i < sizeof bad_queries / sizeof *bad_queries; i++)
         ROW(query, "query", r.query = bad_queries[i]);
     ROW(query, NULL, r.query = "");
@@ -123,6 +124,11 @@ static void test_body_and_limits(void **state) {
     ROW(total_timeout_ms, "total_timeout_ms", r.total_timeout_ms = INT64_MIN);
     ROW(total_timeout_ms, NULL, r.total_timeout_ms = INT64_MAX);
     ROW(no_retry, NULL, r.no_retry = true);
+    ROW(attempt_timeout_ms, "attempt_timeout_ms", r.attempt_timeout_ms = -1);
+    ROW(attempt_timeout_ms, "attempt_timeout_ms", r.attempt_timeout_ms = INT64_MIN);
+    ROW(attempt_timeout_ms, NULL, r.attempt_timeout_ms = INT64_MAX);
+    ROW(no_hedge, NULL, r.no_hedge = true);
+    ROW(own_limit, NULL, r.own_limit = true);
     ROW(rules, "rules[0]", r.rules = &nothing, r.rule_count = 1);
     ROW(rule_count, "rules", r.rule_count = 1);
     assert_int_equal(hfi_scripted_started(world->script), 0);
