@@ -13,7 +13,7 @@ import threading
 PROGRAM = os.path.abspath(sys.argv[1])
 SECRETS = {name: 'ZQ%sZQ%d' % (name, number * 7919 + 1234567) for number, name in enumerate(
     ('HEADER', 'PASSWORD', 'USER', 'QUERY', 'JOBQUERY', 'JOBHEADER', 'SIGNING', 'HOOKPATH', 'HOOKQUERY', 'HOOKUSER', 'FILE',
-     'CALLHEADER', 'CALLBEARER'))}
+     'CALLHEADER', 'CALLBEARER', 'PROXY'))}
 outputs = {}
 
 
@@ -86,7 +86,7 @@ def write(folder, text):
         file.write(text)
 
 
-WAYS = ('503', '404', '429', '302', 'cut', 'slow', 'refused', 'tls')
+WAYS = ('503', '404', '429', '302', 'cut', 'slow', 'refused', 'tls', 'proxy', 'noproxy')
 
 
 def configure(folder, port, dead):
@@ -99,6 +99,8 @@ def configure(folder, port, dead):
                  '    connect_timeout: 200ms\n    attempt_timeout: 200ms\n    total_timeout: 1s\n'
                  '    retry: {max: 1, base: 1ms, cap: 2ms}\n    breaker: {min_calls: 2, break: 10ms, max_break: 10ms}\n'
                  '    on_open: fail\n' % ('d' + way, scheme, where, way))
+        if way.endswith('proxy'):
+            text += '    proxy: "http://proxy:${S_PROXY}@127.0.0.1:%d"\n' % (port if way == 'proxy' else dead)
     text += 'defaults: {max_executions: 1}\njobs:\n'
     for way in WAYS:
         text += ('  j%s: {kind: http, downstream: d%s, path: /job, query: "token=${S_JOBQUERY}", execution_timeout: 2m,\n'
@@ -141,6 +143,8 @@ def check_complaints(folder):
                  'url: "http://a.test", headers: {x: "%s\\nx"}', 'url: "http://a.test", headers: {"x y": "%s"}',
                  'url: "http://a.test", headers: {host: "%s", content-length: "%s"}',
                  'url: "http://u:%s@a.test", headers: {authorization: "%s"}',
+                 'url: "http://a.test", proxy: "http://u:%s@a.test"', 'url: "http://a.test", proxy: "ftp://u:%s@a.test:1"',
+                 'url: "http://a.test", private_networks: deny, proxy: "http://u:%s@a.test:1"',
                  'url: "http://a.test", signing: {secret: "whsec_%s"}', 'url: "http://a.test", signing: {secret: [short, "%s"]}'):
         write(folder, 'downstreams: {d: {%s}}\n' % line.replace('%s', secret))
         assert run(folder, 'check').returncode == 2, (line, outputs['check'])

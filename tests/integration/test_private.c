@@ -236,9 +236,39 @@ static void test_pooled_connection(void **state) {
     assert_int_equal(peer_requests(peer), 2);
 }
 
+/* A public host may send us on, but not inside. */
+static void test_redirect_inside(void **state) {
+    (void)state;
+    char url[128], answer[256];
+    struct hf_downstream_options options = at("d", "outside.test", true, url, sizeof url);
+    struct peer_step away = {.answer = answer};
+    struct peer *gate = peer_new(&away, 1);
+    assert_non_null(gate);
+    snprintf(answer, sizeof answer, "HTTP/1.1 307 Go\r\nLocation: http://inside.test:%d/\r\nContent-Length: 0\r\n\r\n",
+             peer_port(peer));
+    snprintf(url, sizeof url, "http://outside.test:%d", peer_port(gate));
+    options.redirects_max = 2;
+    options.redirects_other_hosts = true;
+    assert_int_equal(hf_client_new(&options, 1, &client, NULL), 0);
+    struct hf_response *response = call("d");
+    const struct hf_outcome *outcome = hf_response_outcome(response);
+    assert_string_equal(hf_outcome_get_error_type(outcome), "local.private_network");
+    assert_int_equal(hf_outcome_get_class(outcome), HF_CLASS_PERMANENT);
+    assert_int_equal(hf_outcome_get_sent(outcome), HF_SENT_YES); /* the first host had it */
+    assert_int_equal(peer_requests(gate), 1);
+    assert_int_equal(peer_requests(peer), 0);
+    hf_response_free(response);
+    hf_client_close(client);
+    client = NULL;
+    options.deny_private_networks = false;
+    assert_int_equal(hf_client_new(&options, 1, &client, NULL), 0);
+    expect_taken("d");
+    peer_free(gate);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {T(test_numeric_hosts), T(test_outside), T(test_rebinding),
-                                       T(test_several_addresses), T(test_pooled_connection)};
+                                       T(test_several_addresses), T(test_pooled_connection), T(test_redirect_inside)};
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

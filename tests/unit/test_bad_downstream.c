@@ -157,7 +157,36 @@ static void test_limits(void **state) {
     ROW(deny_private_networks, NULL, o.deny_private_networks = true);
     ROW(send_remaining_time, NULL, o.send_remaining_time = true);
     ROW(send_attempt, NULL, o.send_attempt = true);
-    ROW(ca_file, NULL, o.ca_file = NULL);
+}
+
+/* What the files hold, right and wrong, is looked at with real ones in integration/test_tls.c. */
+static void test_reach(void **state) {
+    (void)state;
+    static const char *const bad_files[] = {"", "/nowhere/at/all.pem", "/", "/dev/null"};
+    static const char *const bad_proxies[] = {"", "a.test:3128", "https://a.test:3128", "socks5://u:hidden@a.test:1080", "http://a.test",
+                                              "http://u:hidden@a.test:0", "http://u:hidden@a.test:1/x", "http://u:hidden@a.test:1?x",
+                                              "http://u:hidden@", "http://a.test:3128\r\nX: y", "http://127.1:3128"};
+    for (size_t i = 0; i < sizeof bad_files / sizeof *bad_files; i++) {
+        ROW(ca_file, "ca_file", o.url = "https://a.test", o.ca_file = bad_files[i]);
+        ROW(client_cert, "client_cert", o.url = "https://a.test", o.client_cert = o.client_key = bad_files[i]);
+    }
+    ROW(client_cert, "client_key", o.url = "https://a.test", o.client_cert = "/dev/null");
+    ROW(client_key, "client_cert", o.url = "https://a.test", o.client_key = "/dev/null");
+    ROW(client_cert, "client_cert", o.client_cert = o.client_key = "/dev/null"); /* http shows none */
+    ROW(tls_min, "tls_min", o.tls_min = (enum hf_tls)2);
+    ROW(tls_min, "tls_min", o.tls_min = (enum hf_tls)-1);
+    ROW(tls_min, NULL, o.tls_min = HF_TLS_1_3);
+    ROW(http2, "http2", o.http2 = true);
+    ROW(http2, NULL, o.http2 = true, o.url = "https://a.test");
+    for (size_t i = 0; i < sizeof bad_proxies / sizeof *bad_proxies; i++)
+        ROW(proxy, "proxy", o.proxy = bad_proxies[i]);
+    ROW(proxy, NULL, o.proxy = "http://u:p@127.0.0.1:3128");
+    ROW(proxy, "private networks", o.proxy = "http://u:hidden@a.test:3128", o.deny_private_networks = true);
+    ROW(redirects_max, "redirects", o.redirects_max = 6);
+    ROW(redirects_max, "redirects", o.redirects_max = UINT32_MAX);
+    ROW(redirects_max, NULL, o.redirects_max = 5);
+    ROW(redirects_other_hosts, "redirects", o.redirects_other_hosts = true);
+    ROW(redirects_other_hosts, NULL, o.redirects_other_hosts = true, o.redirects_max = 1);
 }
 
 static void test_probe_and_rules(void **state) {
@@ -176,6 +205,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_and_sizes), cmocka_unit_test(test_urls),
                                        cmocka_unit_test(test_long_urls),       cmocka_unit_test(test_headers),
                                        cmocka_unit_test(test_signing),         cmocka_unit_test(test_limits),
-                                       cmocka_unit_test(test_probe_and_rules)};
+                                       cmocka_unit_test(test_reach),           cmocka_unit_test(test_probe_and_rules)};
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }
