@@ -20,6 +20,8 @@ enum hf_jitter { HF_JITTER_MAP(HF_JITTER_MEMBER) };
 #undef HF_JITTER_MEMBER
 enum hf_on_open { HF_ON_OPEN_PARK, HF_ON_OPEN_FAIL };
 enum hf_gate_scope { HF_GATE_DOWNSTREAM, HF_GATE_CALL };
+/* How attempts are timed: to the µs, or at a quarter of the price to the few ms that a coarse clock has. */
+enum hf_latency { HF_LATENCY_EXACT, HF_LATENCY_COARSE };
 
 #define HF_BACKOFF_TABLE_MAX 16
 #define HF_HEDGE_MAX 4
@@ -61,6 +63,7 @@ struct hf_policy_options {
     bool breaker_429_failure;   /* false: a 429 is neutral for the breaker */
     /* breaker */
     int64_t breaker_window_ms;    /* 60 s */
+    uint32_t breaker_slices;      /* 12: the window slides in so many steps, 10 to 60 */
     double breaker_ratio;         /* 0.5 */
     uint32_t breaker_min_calls;   /* 20 */
     uint32_t breaker_consecutive; /* 0 = off */
@@ -85,6 +88,7 @@ struct hf_policy_options {
     enum hf_on_open on_open;  /* park */
     int64_t give_up_after_ms; /* 24 h */
     double declared_rate;     /* 0 = unknown; calls per second, for the ladder check only */
+    enum hf_latency latency;  /* exact; of hf_guard_*, whose calls read a clock of their own */
 };
 
 HF_API void hf_policy_options_init_sized(struct hf_policy_options *options, uint32_t size);

@@ -16,10 +16,15 @@
  * The circuit breaker. Pure in that time and randomness are handed in; shared, so its closed and open paths read one
  * atomic word {state, generation} and everything else happens under its lock. States: closed -> open -> half_open ->
  * ramp -> closed, and isolated by hand (an isolation that runs out goes on to half_open). One function changes the
- * state (breaker.c: hfi_breaker_move). The generation grows with every change but the end of a ramp.
+ * state (breaker.c: hfi_breaker_move_locked). The generation grows with every change but the end of a ramp.
+ *
+ * A success while closed costs one addition and takes no lock but once a slice; failures, slow calls and everything while
+ * not closed take it. What only a failing peer needs (struct hfi_breaker_more) is allocated at the first failure; without
+ * memory for it the breaker works on with one probe at a time, no causes and only the newest change told.
  */
 struct hfi_breaker_rules {
     int64_t window_ms, slow_after_ms, break_ms, max_break_ms, ramp_ms, lease_ms;
+    uint32_t slices; /* of the window */
     uint32_t ratio_permille, slow_permille, break_jitter_permille, break_factor_permille;
     uint32_t min_calls, consecutive, probes, tolerated;
     uint32_t ramp_cap; /* in flight at the end of the ramp: the bulkhead's max */
@@ -34,6 +39,12 @@ enum hfi_admission {
     HFI_REFUSED_GATE       /* downstream.gate: not-before of a Retry-After */
 };
 
+struct hfi_window_sum {
+    uint64_t calls, failures, slow; /* of completed attempts */
+};
+
+#define HFI_REASON_MAX 160
+
 /*
  * Called after the locks, strictly in the order of the changes, by a thread that is in the breaker anyway: the one
  * that made the change unless another is still telling of an earlier one (B22). It may call everything here. Texts
@@ -46,8 +57,10 @@ struct hfi_breaker_event {
     int64_t until_us; /* monotonic, of a break or isolation */
     uint32_t trips;
     struct hfi_window_sum window; /* as it was when it decided */
-    /* "ratio", "consecutive", "slow", "probe_failed", "probe_lost", "break_over", "probes_passed", "ramp_over",
-       "isolated: …", "isolation_over", "closed", or what was restored */
+    struct hf_causes causes;      /* of the failures in it */
+    /* One of "ratio", "consecutive", "slow", "probe_failed", "probe_lost", "break_over", "probes_passed", "ramp_over",
+       "isolated", "isolation_over", "closed", or what was restored; the trips and "isolated" go on with ": " and
+       the numbers or the text given. */
     const char *reason;
 };
 typedef void (*hfi_breaker_fn)(const struct hfi_breaker_event *event, void *user);
@@ -55,37 +68,68 @@ typedef void (*hfi_breaker_fn)(const struct hfi_breaker_event *event, void *user
 #define HFI_BREAKER_PROBES_MAX 16
 #define HFI_BREAKER_PENDING 4      /* events waiting for a slow observer; beyond it the newest two become one */
 #define HFI_BREAKER_RAMP_SLICES 11 /* of 10 ms: more than any 100 ms */
+
+struct hfi_breaker_probe {
+    int64_t lease_us; /* 0 = free; held until reported or lapsed */
+    uint32_t stamp;   /* whose it is: a lapsed probe must not free its successor's */
+};
+
+struct hfi_breaker_more {
+    struct hfi_breaker_probe probes[HFI_BREAKER_PROBES_MAX - 1]; /* all but the first */
+    int64_t ramp_slice; /* newest slice started in */
+    uint32_t ramp_starts[HFI_BREAKER_RAMP_SLICES];
+    uint64_t causes[HF_CAUSES]; /* since the start */
+    struct hfi_window causes_window;
+    char reason[HFI_REASON_MAX]; /* while open or isolated */
+    uint32_t pending_count;
+    struct {
+        struct hfi_breaker_event event;
+        char reason[HFI_REASON_MAX];
+    } pending[HFI_BREAKER_PENDING];
+};
+
 struct hfi_breaker {
     _Atomic uint64_t word;    /* state in the low byte, generation above */
     _Atomic int64_t until_us; /* open, half-open: the break's end; isolated: HFI_FOREVER_US or its expiry */
     _Atomic int64_t gate_us;  /* not before; 0 = none */
-    _Atomic uint32_t run;     /* consecutive failures */
-    _Atomic int64_t run_us;   /* when the last of them came */
-    struct hfi_window window;
-    struct hfi_breaker_rules rules;
-    pthread_mutex_t lock; /* guards what follows */
+    _Atomic int64_t turn_us;  /* from then on the window has to be turned before a sample */
+    const struct hfi_breaker_rules *_Atomic rules;
+    _Atomic uint64_t successes; /* samples that passed */
+    _Atomic uint32_t run;       /* consecutive failures */
+    pthread_mutex_t lock;       /* guards what follows */
     uint32_t trips;
-    int64_t healthy_since_us;
-    int64_t probe_lease_us[HFI_BREAKER_PROBES_MAX]; /* 0 = free slot; held until reported or lapsed */
-    uint32_t probe_stamp[HFI_BREAKER_PROBES_MAX];   /* whose it is: a lapsed probe must not free its successor's */
+    int64_t run_us; /* when the last of them came */
+    uint64_t failures, slow;
+    struct hfi_window window;
+    struct hfi_window *slow_window; /* once slow_permille was given */
+    int64_t healthy_since_us, changed_us;
+    struct hfi_breaker_probe probe; /* the first slot */
     uint32_t next_stamp;
     uint32_t probes_passed, probes_failed, neutral_run;
     int64_t ramp_from_us;
-    int64_t ramp_slice; /* newest slice started in */
     uint32_t ramp_in_flight;
-    uint32_t ramp_starts[HFI_BREAKER_RAMP_SLICES];
-    struct hfi_random random;
-    char reason[160];
+    uint64_t seed; /* of the jitter */
+    struct hfi_breaker_more *more;
+    const char *why; /* of the break when there is no room for a text */
     hfi_breaker_fn on_change;
     void *user;
-    bool telling; /* a thread is in on_change */
-    uint32_t pending_count;
-    struct hfi_breaker_event pending[HFI_BREAKER_PENDING];
+    bool telling;   /* a thread is in on_change */
+    int untold;     /* a state + 1: a change away from it found no room in `pending` */
 };
 
-void hfi_breaker_init(struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules, uint64_t seed,
-                      hfi_breaker_fn on_change, void *user);
+/* The rules stay the caller's and must live as long as the breaker, or until a reload and what it says. 0 or HF_ENOMEM:
+   then nothing is there to be ended. */
+int hfi_breaker_init(struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules, uint64_t seed,
+                     hfi_breaker_fn on_change, void *user);
 void hfi_breaker_end(struct hfi_breaker *breaker);
+
+/*
+ * Goes on by other rules: state, `until`, generation, trips and what was counted stay; the window starts anew only when
+ * its length or slices changed. A half-open breaker is judged by the new numbers at once: it may close with what has
+ * passed, or open with what has failed. Other threads may read the old rules until they are out of the breaker: keep
+ * them. HF_ENOMEM: nothing has changed (V15, F2).
+ */
+int hfi_breaker_reload(struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_rules *rules);
 
 /* One attempt, please. On refusal `retry_after_ms` says how long (≥ 1). */
 enum hfi_admission hfi_breaker_enter(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit,
@@ -95,9 +139,10 @@ bool hfi_breaker_isolated(struct hfi_breaker *breaker, struct hf_mono now, int64
 /* The lease runs from the attempt's start: call it when the permit leaves a queue. False: the permit is of an older
    generation or lapsed; give it back with hfi_breaker_drop and ask again. */
 bool hfi_breaker_begin(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit);
-/* Reports the end. HF_ESTATE: reported before. `life`: a neutral answer that proves the peer answers. */
+/* Reports the end. HF_ESTATE: reported before. `cause` of a failure; `life`: a neutral answer that proves the peer
+   answers. */
 int hfi_breaker_leave(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit,
-                      enum hf_verdict verdict, bool life);
+                      enum hf_verdict verdict, enum hf_cause cause, bool life);
 void hfi_breaker_drop(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit); /* never started: neutral */
 /* Takes back lapsed probe leases and ends breaks and ramps that are over; also done inside enter. */
 void hfi_breaker_tick(struct hfi_breaker *breaker, struct hf_mono now);
@@ -115,7 +160,9 @@ struct hfi_breaker_look {
     bool probe_ready;
     uint32_t allowance; /* how many enters would be admitted now: UINT32_MAX when closed; what claims go by */
     struct hfi_window_sum window;
-    char reason[160];
+    struct hf_causes causes;
+    uint64_t failures_to_trip; /* as in struct hf_downstream_view (W12) */
+    char reason[HFI_REASON_MAX];
 };
 void hfi_breaker_look(struct hfi_breaker *breaker, struct hf_mono now, struct hfi_breaker_look *look);
 
@@ -124,7 +171,7 @@ struct hfi_breaker_saved {
     enum hf_breaker_state state; /* open or isolated; anything else restores to closed */
     int64_t until_us;
     uint32_t trips;
-    char reason[160];
+    char reason[HFI_REASON_MAX];
 };
 /* Open to open keeps its own `until` (B10); isolated to isolated takes the new expiry and reason. */
 void hfi_breaker_restore(struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_saved *saved);

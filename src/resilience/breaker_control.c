@@ -5,8 +5,6 @@
  */
 #include "resilience/breaker_machine.h"
 
-#include <string.h>
-
 #include "base/text.h"
 
 void hfi_breaker_gate(struct hfi_breaker *breaker, struct hf_mono until) {
@@ -17,20 +15,21 @@ void hfi_breaker_gate(struct hfi_breaker *breaker, struct hf_mono until) {
 }
 
 static void isolate_locked(struct hfi_breaker *breaker, struct hf_mono now, int64_t until_us, const char *reason) {
-    hfi_text_copy(breaker->reason, sizeof breaker->reason, reason);
-    if (hfi_word_state(hfi_breaker_word(breaker)) == HF_BREAKER_ISOLATED)
-        atomic_store_explicit(&breaker->until_us, until_us, memory_order_relaxed);
-    else
-        hfi_breaker_move_locked(breaker, now, HF_BREAKER_ISOLATED, until_us, NULL);
+    if (hfi_word_state(hfi_breaker_word(breaker)) != HF_BREAKER_ISOLATED) {
+        hfi_breaker_move_locked(breaker, now, HF_BREAKER_ISOLATED, until_us, "isolated", reason);
+        return;
+    }
+    if (hfi_breaker_more_locked(breaker) != NULL)
+        hfi_text_copy(breaker->more->reason, sizeof breaker->more->reason, reason);
+    atomic_store_explicit(&breaker->until_us, until_us, memory_order_relaxed);
 }
 
 static void close_locked(struct hfi_breaker *breaker, struct hf_mono now) {
     breaker->trips = 0;
     atomic_store_explicit(&breaker->gate_us, 0, memory_order_relaxed);
     if (hfi_word_state(hfi_breaker_word(breaker)) != HF_BREAKER_CLOSED)
-        hfi_breaker_move_locked(breaker, now, HF_BREAKER_CLOSED, 0, "closed");
-    hfi_window_clear(&breaker->window);
-    atomic_store_explicit(&breaker->run, 0, memory_order_relaxed);
+        hfi_breaker_move_locked(breaker, now, HF_BREAKER_CLOSED, 0, "closed", "closed");
+    hfi_breaker_forget_locked(breaker);
     breaker->healthy_since_us = now.us;
 }
 
@@ -47,14 +46,13 @@ void hfi_breaker_close(struct hfi_breaker *breaker, struct hf_mono now) {
 }
 
 static void reopen_locked(struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_saved *saved) {
-    int64_t latest_us = hfi_mono_after_ms(now, breaker->rules.max_break_ms).us;
+    int64_t latest_us = hfi_mono_after_ms(now, hfi_breaker_rules(breaker)->max_break_ms).us;
     uint32_t trips = saved->trips > 0 ? saved->trips : 1;
     breaker->trips = trips > breaker->trips ? trips : breaker->trips;
     if (hfi_word_state(hfi_breaker_word(breaker)) == HF_BREAKER_OPEN)
         return;
-    hfi_text_copy(breaker->reason, sizeof breaker->reason, saved->reason);
     hfi_breaker_move_locked(breaker, now, HF_BREAKER_OPEN, saved->until_us < latest_us ? saved->until_us : latest_us,
-                            NULL);
+                            "restored", saved->reason);
 }
 
 void hfi_breaker_restore(struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_saved *saved) {
@@ -73,17 +71,19 @@ static uint32_t less(uint32_t a, uint32_t b) {
 }
 
 /* How many enters a half-open breaker has left; none when a lost probe is about to open it again. */
-static uint32_t probes_left(const struct hfi_breaker *breaker, struct hf_mono now) {
+static uint32_t probes_left(struct hfi_breaker *breaker, struct hf_mono now) {
     uint32_t lost = 0;
-    for (uint32_t i = 0; i < HFI_BREAKER_PROBES_MAX; i++)
-        lost += breaker->probe_lease_us[i] != 0 && now.us > breaker->probe_lease_us[i];
-    if (breaker->probes_failed + lost > breaker->rules.tolerated)
+    for (uint32_t i = 0; i < hfi_breaker_slots(breaker); i++) {
+        int64_t lease_us = hfi_breaker_probe_at(breaker, i)->lease_us;
+        lost += lease_us != 0 && now.us > lease_us;
+    }
+    if (breaker->probes_failed + lost > hfi_breaker_rules(breaker)->tolerated)
         return 0;
-    return less(breaker->rules.probes,
+    return less(hfi_breaker_rules(breaker)->probes,
                 hfi_breaker_probes_in_flight(breaker) + breaker->probes_passed + breaker->probes_failed);
 }
 
-static uint32_t allowance(const struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_look *look) {
+static uint32_t allowance(struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_look *look) {
     if (now.us < look->gate_us)
         return 0;
     switch (look->state) {
@@ -91,11 +91,11 @@ static uint32_t allowance(const struct hfi_breaker *breaker, struct hf_mono now,
         return UINT32_MAX;
     case HF_BREAKER_OPEN:
     case HF_BREAKER_ISOLATED:
-        return look->until_us != HFI_FOREVER_US && now.us >= look->until_us ? breaker->rules.probes : 0;
+        return look->until_us != HFI_FOREVER_US && now.us >= look->until_us ? hfi_breaker_rules(breaker)->probes : 0;
     case HF_BREAKER_HALF_OPEN:
         return probes_left(breaker, now);
     case HF_BREAKER_RAMP: {
-        if (hfi_sub(now.us, breaker->ramp_from_us) >= hfi_ms_to_us(breaker->rules.ramp_ms))
+        if (hfi_sub(now.us, breaker->ramp_from_us) >= hfi_ms_to_us(hfi_breaker_rules(breaker)->ramp_ms))
             return UINT32_MAX;
         uint32_t limit = hfi_breaker_ramp_limit(breaker, now);
         uint32_t by_flight = less(limit, breaker->ramp_in_flight);
@@ -114,11 +114,14 @@ void hfi_breaker_look(struct hfi_breaker *breaker, struct hf_mono now, struct hf
     look->until_us = atomic_load_explicit(&breaker->until_us, memory_order_relaxed);
     look->gate_us = atomic_load_explicit(&breaker->gate_us, memory_order_relaxed);
     bool closed = look->state == HF_BREAKER_CLOSED || look->state == HF_BREAKER_RAMP;
-    bool healthy = hfi_sub(now.us, breaker->healthy_since_us) >= hfi_ms_to_us(breaker->rules.window_ms);
+    bool healthy = hfi_sub(now.us, breaker->healthy_since_us) >= hfi_ms_to_us(hfi_breaker_rules(breaker)->window_ms);
     look->trips = closed && healthy ? 0 : breaker->trips;
     look->probes_in_flight = look->state == HF_BREAKER_HALF_OPEN ? hfi_breaker_probes_in_flight(breaker) : 0;
-    look->window = hfi_window_peek(&breaker->window, now);
-    memcpy(look->reason, breaker->reason, sizeof look->reason);
+    hfi_breaker_sum_locked(breaker, now, &look->window, &look->causes);
+    look->failures_to_trip = closed ? hfi_breaker_failures_to_trip(breaker, now) : 0;
+    bool told = breaker->more != NULL && breaker->more->reason[0] != '\0';
+    hfi_text_copy(look->reason, sizeof look->reason,
+                  told ? breaker->more->reason : breaker->why != NULL ? breaker->why : "");
     look->allowance = allowance(breaker, now, look);
     look->probe_ready = look->allowance > 0 && !closed;
     pthread_mutex_unlock(&breaker->lock);

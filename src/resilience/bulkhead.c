@@ -5,13 +5,13 @@
 void hfi_bulkhead_init(struct hfi_bulkhead *bulkhead, uint32_t max) {
     atomic_init(&bulkhead->in_flight, 0);
     atomic_init(&bulkhead->queued, 0);
-    bulkhead->max = max;
+    atomic_init(&bulkhead->max, max);
 }
 
 bool hfi_bulkhead_enter(struct hfi_bulkhead *bulkhead) {
     uint32_t in_flight = atomic_load_explicit(&bulkhead->in_flight, memory_order_relaxed);
     do {
-        if (in_flight >= bulkhead->max)
+        if (in_flight >= atomic_load_explicit(&bulkhead->max, memory_order_relaxed))
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&bulkhead->in_flight, &in_flight, in_flight + 1,
                                                     memory_order_acquire, memory_order_relaxed));

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "resilience/cause.h"
 
 #define FULL_WAIT_MS 100 /* a bulkhead frees a place when an attempt ends: soon */
 
@@ -32,6 +33,22 @@ static void tell(const struct hfi_breaker_event *event, void *user) {
         on_change(event, downstream->user);
 }
 
+/* The machines of a new one. 0 or HF_ENOMEM, and then none is there. */
+static int begin(struct hf_downstream *made, const struct hf_policy *policy, uint64_t seed) {
+    if (hfi_breaker_init(&made->breaker, &policy->breaker, seed, tell, made) != 0)
+        return HF_ENOMEM;
+    if (hfi_budget_init(&made->budget, policy->options.budget_window_ms, policy->budget_ratio_permille,
+                        policy->options.budget_floor) != 0) {
+        hfi_breaker_end(&made->breaker);
+        return HF_ENOMEM;
+    }
+    hfi_bulkhead_init(&made->bulkhead, policy->options.bulkhead_max);
+    hfi_rate_set(&made->rate, policy->options.rate_per_s, policy->options.rate_burst);
+    pthread_mutex_init(&made->reloading, NULL);
+    atomic_init(&made->references, 1);
+    return 0;
+}
+
 /* NULL: no memory. */
 static struct hf_downstream *make(const char *name, struct hf_policy *policy) {
     struct hf_downstream *made = hfi_alloc(sizeof *made);
@@ -39,14 +56,13 @@ static struct hf_downstream *make(const char *name, struct hf_policy *policy) {
     if (made == NULL)
         return NULL;
     memcpy(made->name, name, strlen(name) + 1);
-    made->policy = hf_policy_ref(policy);
+    atomic_init(&made->policy, hf_policy_ref(policy));
     hfi_entropy(&seed, sizeof seed);
-    hfi_breaker_init(&made->breaker, &policy->breaker, seed, tell, made);
-    hfi_budget_init(&made->budget, policy->options.budget_window_ms, policy->budget_ratio_permille,
-                    policy->options.budget_floor);
-    hfi_bulkhead_init(&made->bulkhead, policy->options.bulkhead_max);
-    hfi_rate_set(&made->rate, policy->options.rate_per_s, policy->options.rate_burst);
-    atomic_init(&made->references, 1);
+    if (begin(made, policy, seed) != 0) {
+        hf_policy_unref(policy);
+        hfi_free(made);
+        return NULL;
+    }
     return made;
 }
 
@@ -83,7 +99,7 @@ int hf_downstream_new(const char *name, struct hf_policy *policy, struct hf_down
 
 int hfi_downstream_of_host(struct hf_downstream *parent, const char *host, struct hf_downstream **downstream) {
     char *text = hfi_strdup(host);
-    struct hf_downstream *made = text != NULL ? make(parent->name, parent->policy) : NULL;
+    struct hf_downstream *made = text != NULL ? make(parent->name, atomic_load(&parent->policy)) : NULL;
     if (made == NULL) {
         hfi_free(text);
         return HF_ENOMEM;
@@ -104,6 +120,13 @@ void hf_downstream_unref(struct hf_downstream *downstream) {
         return;
     hfi_breaker_end(&downstream->breaker);
     hfi_budget_end(&downstream->budget);
+    pthread_mutex_destroy(&downstream->reloading);
+    while (downstream->retired != NULL) {
+        struct hfi_retired *retired = downstream->retired;
+        downstream->retired = retired->next;
+        hf_policy_unref(retired->policy);
+        hfi_free(retired);
+    }
     hfi_observers_free(downstream);
     hfi_line_free(downstream->line);
     hfi_faults_free(downstream->faults);
@@ -137,9 +160,14 @@ void hfi_admission_outcome(enum hfi_admission admission, int64_t retry_after_ms,
     hfi_outcome_message(outcome, "%s", rows[admission].why);
 }
 
+static void count(_Atomic uint64_t *counter) {
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
 static int refuse(struct hf_downstream *downstream, struct hf_outcome *rejection, enum hfi_admission admission,
                   int64_t retry_after_ms) {
-    atomic_fetch_add_explicit(&downstream->rejections, 1, memory_order_relaxed);
+    count(&downstream->calls);
+    count(&downstream->rejections);
     if (rejection == NULL)
         return HF_EREJECTED;
     if (admission != HFI_ADMITTED) {
@@ -148,7 +176,7 @@ static int refuse(struct hf_downstream *downstream, struct hf_outcome *rejection
     }
     hfi_outcome_init(rejection);
     hfi_outcome_rejected(rejection, "bulkhead.full", retry_after_ms);
-    hfi_outcome_message(rejection, "%u attempts are in flight", downstream->bulkhead.max);
+    hfi_outcome_message(rejection, "%u attempts are in flight", hfi_bulkhead_max(&downstream->bulkhead));
     return HF_EREJECTED;
 }
 
@@ -165,7 +193,8 @@ static int refuse_by_rate(struct hf_downstream *downstream, struct hf_mono now, 
                           struct hf_outcome *rejection, int64_t wait_us) {
     free_place(downstream);
     hfi_breaker_drop(&downstream->breaker, now, permit);
-    atomic_fetch_add_explicit(&downstream->rejections, 1, memory_order_relaxed);
+    count(&downstream->calls);
+    count(&downstream->rejections);
     atomic_fetch_add_explicit(&downstream->rate_limited, 1, memory_order_relaxed);
     if (rejection == NULL)
         return HF_EREJECTED;
@@ -191,30 +220,35 @@ int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, s
     }
     if (hfi_rate_on(&downstream->rate) && !hfi_rate_take(&downstream->rate, now, &wait_us))
         return refuse_by_rate(downstream, now, permit, rejection, wait_us);
+    count(&downstream->calls);
     return 0;
 }
 
 /* A peer that named a wait gets it, from everybody; never for longer than the policy's cap. */
 static void gate(struct hf_downstream *downstream, struct hf_mono now, const struct hf_outcome *outcome) {
-    const struct hf_policy_options *options = &downstream->policy->options;
+    const struct hf_policy_options *options = &hfi_downstream_policy(downstream)->options;
     int64_t wait_ms = outcome->retry_after_ms < options->gate_cap_ms ? outcome->retry_after_ms : options->gate_cap_ms;
     if (wait_ms > 0 && options->gate_scope == HF_GATE_DOWNSTREAM)
         hfi_breaker_gate(&downstream->breaker, hfi_mono_after_ms(now, wait_ms));
 }
 
 static int leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
-                 enum hf_verdict verdict, bool life) {
-    int code = hfi_breaker_leave(&downstream->breaker, now, permit, verdict, life);
+                 enum hf_verdict verdict, enum hf_cause cause, bool life) {
+    int code = hfi_breaker_leave(&downstream->breaker, now, permit, verdict, cause, life);
     if (code != 0)
         return code;
     free_place(downstream);
+    count(verdict == HF_VERDICT_SUCCESS   ? &downstream->successes
+          : verdict == HF_VERDICT_FAILURE ? &downstream->failures
+                                          : &downstream->neutrals);
     hfi_histogram_add(&downstream->histogram, hfi_sub(now.us, permit->started_us));
     return 0;
 }
 
 int hfi_downstream_leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          const struct hf_outcome *outcome) {
-    int code = leave(downstream, now, permit, outcome->verdict, outcome->life);
+    enum hf_cause cause = outcome->verdict == HF_VERDICT_FAILURE ? hfi_cause_of(outcome) : HF_CAUSE_OTHER;
+    int code = leave(downstream, now, permit, outcome->verdict, cause, outcome->life);
     if (code == 0 && (outcome->gate_downstream || outcome->gate_limit))
         gate(downstream, now, outcome);
     return code;
@@ -222,21 +256,23 @@ int hfi_downstream_leave(struct hf_downstream *downstream, struct hf_mono now, s
 
 int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                             enum hf_verdict verdict) {
-    return leave(downstream, now, permit, verdict, false);
+    return leave(downstream, now, permit, verdict, HF_CAUSE_OTHER, false);
 }
 
 void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit) {
-    if (hfi_breaker_leave(&downstream->breaker, now, permit, HF_VERDICT_NEUTRAL, false) != 0)
+    if (hfi_breaker_leave(&downstream->breaker, now, permit, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, false) != 0)
         return;
     free_place(downstream);
     hfi_rate_give_back(&downstream->rate);
+    count(&downstream->neutrals);
 }
 
 uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mono now, int64_t *retry_after_ms) {
     struct hfi_breaker_look look;
     hfi_breaker_look(&downstream->breaker, now, &look);
     uint32_t in_flight = atomic_load_explicit(&downstream->bulkhead.in_flight, memory_order_relaxed);
-    uint32_t room = in_flight < downstream->bulkhead.max ? downstream->bulkhead.max - in_flight : 0;
+    uint32_t max = hfi_bulkhead_max(&downstream->bulkhead);
+    uint32_t room = in_flight < max ? max - in_flight : 0;
     uint32_t allowance = look.allowance < room ? look.allowance : room;
     int64_t at_us = look.gate_us, token_us;
     uint32_t tokens = hfi_rate_left(&downstream->rate, now, &token_us);
@@ -248,13 +284,38 @@ uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mo
     return allowance < tokens ? allowance : tokens;
 }
 
+int hfi_downstream_reload(struct hf_downstream *downstream, struct hf_mono now, struct hf_policy *policy) {
+    const struct hf_policy_options *options = &policy->options;
+    struct hfi_retired *retired = hfi_alloc(sizeof *retired);
+    struct hfi_window fresh;
+    if (retired == NULL)
+        return HF_ENOMEM;
+    pthread_mutex_lock(&downstream->reloading);
+    int code = hfi_budget_prepare(&downstream->budget, options->budget_window_ms, &fresh);
+    if (code == 0 && (code = hfi_breaker_reload(&downstream->breaker, now, &policy->breaker)) != 0)
+        hfi_window_end(&fresh);
+    if (code == 0) {
+        hfi_budget_reload(&downstream->budget, now, &fresh, options->budget_window_ms, policy->budget_ratio_permille,
+                          options->budget_floor);
+        atomic_store(&downstream->bulkhead.max, options->bulkhead_max);
+        hfi_rate_set(&downstream->rate, options->rate_per_s, options->rate_burst);
+        *retired = (struct hfi_retired){downstream->retired, atomic_load(&downstream->policy)};
+        downstream->retired = retired;
+        atomic_store(&downstream->policy, hf_policy_ref(policy));
+        retired = NULL;
+    }
+    pthread_mutex_unlock(&downstream->reloading);
+    hfi_free(retired);
+    return code;
+}
+
 /*
  * A break that ended a window and a longest break ago, without a call since, says nothing any more: else hosts that died
  * and were given up would fill a registry for ever.
  */
 static bool is_stale(const struct hf_downstream *downstream, struct hf_mono now, const struct hfi_breaker_look *look) {
-    const struct hfi_breaker_rules *rules = &downstream->breaker.rules;
-    int64_t age_us = hfi_add(hfi_ms_to_us(rules->window_ms), hfi_ms_to_us(rules->max_break_ms));
+    const struct hf_policy_options *options = &hfi_downstream_policy(downstream)->options;
+    int64_t age_us = hfi_add(hfi_ms_to_us(options->breaker_window_ms), hfi_ms_to_us(options->breaker_max_break_ms));
     return look->until_us != HFI_FOREVER_US && hfi_add(look->until_us, age_us) <= now.us;
 }
 
@@ -303,6 +364,23 @@ void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, s
     whole.p95_us = hfi_histogram_quantile(&downstream->histogram, 950);
     whole.p99_us = hfi_histogram_quantile(&downstream->histogram, 990);
     memcpy(whole.reason, look.reason, sizeof whole.reason);
+    whole.window_causes = look.causes;
+    whole.failures_to_trip = look.failures_to_trip;
+    whole.calls = atomic_load_explicit(&downstream->calls, memory_order_relaxed);
+    whole.successes = atomic_load_explicit(&downstream->successes, memory_order_relaxed);
+    whole.failures = atomic_load_explicit(&downstream->failures, memory_order_relaxed);
+    whole.neutrals = atomic_load_explicit(&downstream->neutrals, memory_order_relaxed);
+    whole.permits_issued = whole.calls - whole.rejections;
+    whole.permits_returned = whole.permits_issued - whole.in_flight;
     memcpy(view, &whole, size);
     view->size = size;
+}
+
+bool hfi_downstream_adds_up(struct hf_downstream *downstream) {
+    struct hf_downstream_view view = {.size = sizeof view};
+    hfi_downstream_view(downstream, (struct hf_mono){0}, &view);
+    uint64_t ended = view.successes + view.failures + view.neutrals;
+    return view.calls == ended + view.rejections + view.in_flight &&
+           view.permits_issued == view.permits_returned + view.permits_expired + view.in_flight &&
+           ended == view.permits_returned + view.permits_expired && view.in_flight <= view.permits_issued;
 }

@@ -16,10 +16,17 @@
 #include "resilience/rate.h"
 #include "resilience/waiting.h"
 
+/* A policy that a reload has replaced. */
+struct hfi_retired {
+    struct hfi_retired *next;
+    struct hf_policy *policy;
+};
+
 /* All that is shared by the calls to one downstream. Reference counted; any thread. */
 struct hf_downstream {
     _Atomic uint32_t references;
-    struct hf_policy *policy;
+    struct hf_policy *_Atomic policy; /* all that were in use are kept until the end: calls read the one they began with */
+    struct hfi_retired *retired;
     struct hfi_breaker breaker;
     struct hfi_budget budget;
     struct hfi_bulkhead bulkhead;
@@ -27,7 +34,9 @@ struct hf_downstream {
     struct hfi_line *_Atomic line;     /* guards that wait for a place; NULL until one does */
     struct hfi_faults *_Atomic faults; /* NULL until some are injected */
     struct hfi_histogram histogram;
+    _Atomic uint64_t calls, successes, failures, neutrals, expired;
     _Atomic uint64_t rejections, retries, retries_refused, hedges, rate_limited; /* attempts: the histogram's total */
+    pthread_mutex_t reloading; /* one reload at a time; guards `retired` */
     hfi_breaker_fn _Atomic on_change; /* one observer besides the log: the runner. Set before calls start */
     void *user;
     struct hfi_observer *_Atomic observers; /* of the public kind: observers.c */
@@ -35,6 +44,11 @@ struct hf_downstream {
     char *host;                             /* of one host: its key; else NULL */
     char name[121];
 };
+
+/* The policy of now. It may change from one call to the next: read it once for what must fit together. It stays valid. */
+static inline const struct hf_policy *hfi_downstream_policy(const struct hf_downstream *downstream) {
+    return atomic_load_explicit(&downstream->policy, memory_order_acquire);
+}
 
 /* The same as hf_downstream_new for one host of a `per_host` downstream: its name, its policy, its observers. HF_ENOMEM. */
 int hfi_downstream_of_host(struct hf_downstream *parent, const char *host, struct hf_downstream **downstream);
@@ -55,11 +69,15 @@ int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, s
                          struct hf_outcome *rejection);
 int hfi_downstream_leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          const struct hf_outcome *outcome);
-/* The same for who knows a verdict only. */
+/* The same for who knows a verdict only: the cause is OTHER. */
 int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                             enum hf_verdict verdict);
 /* An attempt that was entered and never started: neutral, no latency. */
 void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit);
+/* hf_downstream_reload with the clock handed in. */
+int hfi_downstream_reload(struct hf_downstream *downstream, struct hf_mono now, struct hf_policy *policy);
+/* Do the sums of the counters come out? Exact while no call is on its way through enter or leave. For tests. */
+bool hfi_downstream_adds_up(struct hf_downstream *downstream);
 /* hf_downstream_look with the clock handed in. */
 void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, struct hf_downstream_view *view);
 /* How many attempts it would admit now: min of breaker allowance and free bulkhead slots; 0 while gated. `retry_after_ms` when 0. */

@@ -24,6 +24,12 @@ void hf_downstream_look(const struct hf_downstream *downstream, struct hf_downst
     hfi_downstream_view((struct hf_downstream *)(uintptr_t)downstream, hfi_mono_now(), view);
 }
 
+int hf_downstream_reload(struct hf_downstream *downstream, struct hf_policy *policy) {
+    if (downstream == NULL || policy == NULL)
+        return HF_EINVAL;
+    return hfi_downstream_reload(downstream, hfi_mono_now(), policy);
+}
+
 int hf_downstream_isolate(struct hf_downstream *downstream, int64_t for_ms, const char *reason) {
     if (downstream == NULL || for_ms < 0 || reason == NULL || reason[0] == '\0')
         return HF_EINVAL;

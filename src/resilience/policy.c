@@ -33,6 +33,7 @@ static const struct hf_policy_options defaults = {
     .gate_cap_ms = 60000,
     .gate_scope = HF_GATE_DOWNSTREAM,
     .breaker_window_ms = 60000, /* [S0.29] */
+    .breaker_slices = 12,
     .breaker_ratio = 0.5,
     .breaker_min_calls = 20,
     .breaker_break_ms = 5000,
@@ -86,6 +87,7 @@ void hfi_policy_backoff(const struct hf_policy_options *options, struct hfi_back
 
 void hfi_policy_breaker(const struct hf_policy_options *options, struct hfi_breaker_rules *rules) {
     rules->window_ms = options->breaker_window_ms;
+    rules->slices = options->breaker_slices;
     rules->slow_after_ms = options->breaker_slow_after_ms;
     rules->break_ms = options->breaker_break_ms;
     rules->max_break_ms = options->breaker_max_break_ms;

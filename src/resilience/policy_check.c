@@ -172,6 +172,8 @@ static void check_window(const struct hf_policy_options *o, struct hfi_findings 
         ERROR("breaker.window", "breaker.window", "at least twice attempt_timeout",
               "the window of %s does not hold two attempts of %s", TEXT(o->breaker_window_ms),
               TEXT(o->attempt_timeout_ms));
+    if (o->breaker_slices < HFI_WINDOW_SLICES_MIN || o->breaker_slices > HFI_WINDOW_SLICES_MAX)
+        ERROR("breaker.slices", "breaker.slices", "from 10 to 60", "it is %u", o->breaker_slices);
     if (o->breaker_lease_ms > 0 && o->breaker_lease_ms < o->attempt_timeout_ms)
         ERROR("breaker.lease", "breaker.lease", "at least attempt_timeout",
               "permits lapse after %s, while an attempt may take %s", TEXT(o->breaker_lease_ms),
@@ -244,6 +246,8 @@ static void check_rest(const struct hf_policy_options *o, struct hfi_findings *f
         ERROR("bulkhead.queue", "bulkhead.queue", "a million at most", "it is %u", o->bulkhead_queue);
     if ((int)o->gate_scope < HF_GATE_DOWNSTREAM || o->gate_scope > HF_GATE_CALL)
         ERROR("retry_after.scope", "retry_after.scope", "downstream or call", "it is %d", (int)o->gate_scope);
+    if ((int)o->latency < HF_LATENCY_EXACT || o->latency > HF_LATENCY_COARSE)
+        ERROR("latency", "latency", "exact or coarse", "it is %d", (int)o->latency);
     if ((int)o->on_open < HF_ON_OPEN_PARK || o->on_open > HF_ON_OPEN_FAIL)
         ERROR("on_open", "on_open", "park or fail", "it is %d", (int)o->on_open);
 }

@@ -2,36 +2,39 @@
 #ifndef HFI_RESILIENCE_WINDOW_H
 #define HFI_RESILIENCE_WINDOW_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
 
 /*
- * Sliding counts over a window of HFI_WINDOW_SLICES slices on the monotonic clock. Each slice is self-describing (its
- * tick stands in it), so adding takes no lock and reading is always consistent; expiry happens on read and write
- * (W1, W10); time that runs backward is clamped to the newest seen (W2). Any thread.
+ * Sliding sums over the last `slices` slices of a time span, on the monotonic clock. It counts nothing itself: its owner
+ * keeps totals that only grow, one for each of `width` columns, and hands them in; the window remembers what they were
+ * when the slices began. So counting costs the owner one addition, wherever it likes to do it, and only a turn to
+ * the next slice comes here. Expiry happens on read and turn (W1, W10); time that runs backward is clamped to the newest
+ * seen (W2). Its owner's lock guards it.
  */
-#define HFI_WINDOW_SLICES 12
+#define HFI_WINDOW_SLICES 12 /* by default */
+#define HFI_WINDOW_SLICES_MIN 10
+#define HFI_WINDOW_SLICES_MAX 60
+#define HFI_WINDOW_WIDTH_MAX 8
 
-struct hfi_window_slice {
-    _Atomic uint64_t counts; /* tick, calls, failures */
-    _Atomic uint64_t slow;   /* tick, slow calls */
-};
 struct hfi_window {
     int64_t slice_us;
-    _Atomic int64_t newest; /* newest tick seen */
-    struct hfi_window_slice slices[HFI_WINDOW_SLICES];
+    int64_t newest; /* newest slice seen, counted from time 0; -1 before the first turn */
+    uint16_t slices, width;
+    uint32_t *memory; /* width × what the newest slice began with, width × the sum of the older ones, the slices */
 };
-struct hfi_window_sum {
-    uint64_t calls, failures, slow;
-};
-void hfi_window_init(struct hfi_window *window, int64_t window_ms);
-void hfi_window_clear(struct hfi_window *window);
-void hfi_window_add(struct hfi_window *window, struct hf_mono now, bool failure, bool slow);
-struct hfi_window_sum hfi_window_read(struct hfi_window *window, struct hf_mono now);
-/* What a read at `at`, now or later, would give; changes nothing. */
-struct hfi_window_sum hfi_window_peek(const struct hfi_window *window, struct hf_mono at);
+
+/* 1…1000 slices, 1…8 columns. 0 or HF_ENOMEM, and then it may be ended but not used. */
+int hfi_window_init(struct hfi_window *window, int64_t window_ms, uint32_t slices, uint32_t width);
+void hfi_window_end(struct hfi_window *window);
+/* Lets time catch up. Call it before counting what happened at `now`. */
+void hfi_window_turn(struct hfi_window *window, struct hf_mono now, const uint64_t *totals);
+/* From this time on a turn has something to do; before it none is needed. */
+int64_t hfi_window_turn_us(const struct hfi_window *window);
+/* Forgets what was counted until now. */
+void hfi_window_clear(struct hfi_window *window, const uint64_t *totals);
+/* The sums as a turn at `at`, now or later, would leave them; changes nothing. */
+void hfi_window_peek(const struct hfi_window *window, struct hf_mono at, const uint64_t *totals, uint64_t *sums);
 
 #endif

@@ -177,8 +177,8 @@ static void leave(struct hfi_random *random) {
         tick();
     bool current = h->generation == m.generation && !h->lapsed;
     h->used = false;
-    assert_int_equal(hfi_breaker_leave(&b, now(), &h->permit, verdict, life), 0);
-    assert_int_equal(hfi_breaker_leave(&b, now(), &h->permit, verdict, life), HF_ESTATE);
+    assert_int_equal(hfi_breaker_leave(&b, now(), &h->permit, verdict, HF_CAUSE_OTHER, life), 0);
+    assert_int_equal(hfi_breaker_leave(&b, now(), &h->permit, verdict, HF_CAUSE_OTHER, life), HF_ESTATE);
     if (!current)
         return;
     if (h->probe) {
@@ -244,7 +244,7 @@ static void compare(void) {
 
 static void run(struct hfi_random *random) {
     memset(&m, 0, sizeof m);
-    m.rules = (struct hfi_breaker_rules){.window_ms = 1200,
+    m.rules = (struct hfi_breaker_rules){.window_ms = 1200, .slices = 12,
                                          .break_ms = 50,
                                          .max_break_ms = 1000,
                                          .ramp_ms = hfi_random_below(random, 3) ? 300 : 0,

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "holdfast/error.h"
 #include "resilience/breaker.h"
 
@@ -42,7 +43,7 @@ static inline struct hf_mono now(void) {
 }
 
 static inline struct hfi_breaker_rules defaults(void) {
-    return (struct hfi_breaker_rules){.window_ms = 60000,
+    return (struct hfi_breaker_rules){.window_ms = 60000, .slices = 12,
                                       .break_ms = 5000,
                                       .max_break_ms = 60000,
                                       .ramp_ms = 10000,
@@ -55,7 +56,13 @@ static inline struct hfi_breaker_rules defaults(void) {
 }
 
 static inline void start_with(const struct hfi_breaker_rules *rules) {
-    hfi_breaker_init(&b, rules, 1, record, NULL);
+    static struct hfi_breaker_rules kept;
+    static bool started;
+    kept = *rules; /* they must live as long as the breaker */
+    if (started)
+        hfi_breaker_end(&b);
+    started = true;
+    assert_int_equal(hfi_breaker_init(&b, &kept, 1, record, NULL), 0);
     clock_us = START;
     memset(&seen, 0, sizeof seen);
 }
@@ -74,7 +81,7 @@ static inline enum hfi_admission enter(struct hf_permit *permit) {
 }
 
 static inline void leave(struct hf_permit *permit, enum hf_verdict verdict) {
-    assert_int_equal(hfi_breaker_leave(&b, now(), permit, verdict, false), 0);
+    assert_int_equal(hfi_breaker_leave(&b, now(), permit, verdict, HF_CAUSE_OTHER, false), 0);
 }
 
 static inline void call(enum hf_verdict verdict) {

@@ -11,7 +11,7 @@ static void ratio_trips_with_enough_calls(void **state) {
     call(HF_VERDICT_FAILURE); /* 10 of 20, not "more than" half */
     assert_int_equal(look().state, HF_BREAKER_OPEN);
     assert_int_equal(seen.count, 1);
-    assert_string_equal(seen.reasons[0], "ratio");
+    assert_string_equal(seen.reasons[0], "ratio: 10 of 20 failed");
     assert_int_equal(seen.list[0].window.calls, 20);
     assert_int_equal(seen.list[0].window.failures, 10);
     assert_int_equal(seen.list[0].until_us, START + 5 * S);
@@ -59,7 +59,7 @@ static void refusals_say_how_long(void **state) {
     assert_int_equal(hfi_breaker_enter(&b, now(), &permit, &wait), HFI_REFUSED_OPEN);
     assert_int_equal(wait, 3500);
     assert_int_equal(permit.state, 0);
-    assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_FAILURE, false), HF_ESTATE);
+    assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_FAILURE, HF_CAUSE_OTHER, false), HF_ESTATE);
 }
 
 static void b1_b2_b28_neutral_probe_decides_nothing(void **state) {
@@ -89,7 +89,7 @@ static void b9_evidence_of_life_after_ten_times_probes(void **state) {
     for (int i = 0; i < 30; i++) {
         assert_int_equal(look().state, HF_BREAKER_OPEN + (i > 0 ? 1 : 0));
         assert_int_equal(enter(&permit), HFI_ADMITTED);
-        assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_NEUTRAL, true), 0);
+        assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, true), 0);
     }
     assert_int_equal(look().state, HF_BREAKER_RAMP);
 }
@@ -108,7 +108,7 @@ static void b9_4xx_neither_trips_nor_resets_a_run(void **state) {
     assert_int_equal(look().state, HF_BREAKER_CLOSED);
     call(HF_VERDICT_FAILURE);
     assert_int_equal(look().state, HF_BREAKER_OPEN);
-    assert_string_equal(seen.reasons[0], "consecutive");
+    assert_string_equal(seen.reasons[0], "consecutive: 3 of 3 failed in a row");
 }
 
 static void success_resets_a_run(void **state) {
@@ -223,7 +223,7 @@ static void second_report_is_an_error(void **state) {
     start();
     assert_int_equal(enter(&permit), HFI_ADMITTED);
     leave(&permit, HF_VERDICT_FAILURE);
-    assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_FAILURE, false), HF_ESTATE);
+    assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_FAILURE, HF_CAUSE_OTHER, false), HF_ESTATE);
     assert_int_equal(look().window.calls, 1);
     calls(19, HF_VERDICT_FAILURE);
     pass_break();
@@ -322,8 +322,10 @@ static void break_jitter_is_bounded(void **state) {
     rules.break_jitter_permille = 100;
     int64_t least = INT64_MAX, most = 0;
     for (uint64_t seed = 0; seed < 400; seed++) {
-        hfi_breaker_init(&b, &rules, seed, NULL, NULL);
-        clock_us = START;
+        rules.break_jitter_permille = 100;
+        start_with(&rules);
+        b.seed = seed;
+
         trip();
         int64_t length = look().until_us - clock_us;
         assert_in_range(length, 4500 * MS, 5500 * MS);
@@ -356,7 +358,7 @@ static void slow_calls_trip(void **state) {
         leave(&permit, HF_VERDICT_SUCCESS);
     }
     assert_int_equal(look().state, HF_BREAKER_OPEN);
-    assert_string_equal(look().reason, "slow");
+    assert_string_equal(look().reason, "slow: 20 of 20 were slow (20 slow)");
     pass_break();
     struct hf_permit permit;
     assert_int_equal(enter(&permit), HFI_ADMITTED);
@@ -398,7 +400,7 @@ static void a_failure_ends_a_row_of_neutral_answers(void **state) {
         pass_break();
         for (int i = 0; i < 29; i++) {
             assert_int_equal(enter(&permit), HFI_ADMITTED);
-            assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_NEUTRAL, true), 0);
+            assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, true), 0);
         }
         assert_int_equal(enter(&permit), HFI_ADMITTED);
         if (lost)
@@ -407,13 +409,12 @@ static void a_failure_ends_a_row_of_neutral_answers(void **state) {
             leave(&permit, HF_VERDICT_FAILURE);
         for (int i = 0; i < 29; i++) {
             assert_int_equal(enter(&permit), HFI_ADMITTED);
-            assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_NEUTRAL, true), 0);
+            assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, true), 0);
             assert_int_equal(look().state, HF_BREAKER_HALF_OPEN);
         }
         assert_int_equal(enter(&permit), HFI_ADMITTED);
-        assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_NEUTRAL, true), 0);
+        assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, true), 0);
         assert_int_equal(look().state, HF_BREAKER_RAMP);
-        hfi_breaker_end(&b);
     }
 }
 

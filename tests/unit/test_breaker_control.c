@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The breaker's ramp, and looking at, forcing, gating and restoring it: B22, B25-B27, J4, W3, F6. */
+/* The breaker's ramp, and looking at, forcing, gating and restoring it: B22, B25-B27, J4, W3, W12, F2, F6, V15. */
 #include "breaker_rig.h"
 
 /* J4, B25: in the ramp no 100 ms see more starts than ceil(cap × (0.1 + 0.9 t / ramp)), nor so many in flight. */
@@ -207,9 +207,8 @@ static void nosy(const struct hfi_breaker_event *event, void *user) {
 
 static void b22_callbacks_may_call_everything(void **state) {
     (void)state;
-    struct hfi_breaker_rules rules = defaults();
     start();
-    hfi_breaker_init(&b, &rules, 1, nosy, NULL);
+    b.on_change = nosy;
     calls(20, HF_VERDICT_FAILURE);
     assert_int_equal(seen.count, 2);
     assert_int_equal(seen.list[0].to, HF_BREAKER_OPEN);
@@ -232,6 +231,175 @@ static void w3_backward_time_moves_no_break(void **state) {
     assert_int_equal(enter(&permit), HFI_ADMITTED);
 }
 
+/* F2, V15: other rules while open move neither its end nor its generation, and keep what was counted. */
+static void f2_v15_a_reload_keeps_the_state(void **state) {
+    (void)state;
+    static struct hfi_breaker_rules other;
+    start();
+    other = defaults();
+    other.break_ms = 1000;
+    other.min_calls = 10;
+    other.ratio_permille = 900;
+    calls(5, HF_VERDICT_FAILURE);
+    assert_int_equal(hfi_breaker_reload(&b, now(), &other), 0);
+    assert_int_equal(look().window.failures, 5); /* the same shape */
+    calls(4, HF_VERDICT_FAILURE);
+    assert_int_equal(look().state, HF_BREAKER_CLOSED);
+    call(HF_VERDICT_FAILURE); /* by the new minimum */
+    assert_int_equal(look().state, HF_BREAKER_OPEN);
+    int64_t until = look().until_us;
+    uint64_t generation = look().generation;
+    assert_int_equal(until, clock_us + 1 * S);
+    other.window_ms = 30000;
+    static struct hfi_breaker_rules third;
+    third = other;
+    third.break_ms = 5000;
+    other.window_ms = 60000;
+    assert_int_equal(hfi_breaker_reload(&b, now(), &third), 0);
+    assert_int_equal(look().until_us, until);
+    assert_int_equal(look().generation, generation);
+    assert_int_equal(look().state, HF_BREAKER_OPEN);
+    assert_int_equal(look().trips, 1);
+    assert_int_equal(look().window.failures, 0); /* another shape: anew */
+    assert_int_equal(seen.count, 1);
+    clock_us = until;
+    calls(3, HF_VERDICT_SUCCESS);
+    assert_int_equal(look().state, HF_BREAKER_RAMP);
+}
+
+static void f2_half_open_is_judged_by_the_new_numbers(void **state) {
+    (void)state;
+    static struct hfi_breaker_rules other;
+    struct hf_permit permits[3], extra;
+    other = defaults();
+    other.probes = 1;
+    start();
+    trip();
+    pass_break();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(enter(&permits[i]), HFI_ADMITTED);
+    leave(&permits[0], HF_VERDICT_SUCCESS);
+    assert_int_equal(hfi_breaker_reload(&b, now(), &other), 0); /* one passed is enough now */
+    assert_int_equal(look().state, HF_BREAKER_RAMP);
+    leave(&permits[1], HF_VERDICT_FAILURE);
+    leave(&permits[2], HF_VERDICT_FAILURE);
+    assert_int_equal(look().state, HF_BREAKER_RAMP);
+
+    start();
+    trip();
+    pass_break();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(enter(&permits[i]), HFI_ADMITTED);
+    assert_int_equal(hfi_breaker_reload(&b, now(), &other), 0);
+    assert_int_equal(look().probes_in_flight, 3); /* those under way stay; no more join them */
+    leave(&permits[1], HF_VERDICT_NEUTRAL);
+    assert_int_equal(enter(&extra), HFI_REFUSED_HALF_OPEN);
+    leave(&permits[0], HF_VERDICT_SUCCESS);
+    assert_int_equal(look().state, HF_BREAKER_RAMP);
+}
+
+static void a_reload_without_memory_changes_nothing(void **state) {
+    (void)state;
+    static struct hfi_breaker_rules other;
+    other = defaults();
+    other.window_ms = 120000;
+    other.slow_permille = 500;
+    other.slow_after_ms = 1;
+    for (long nth = 1;; nth++) {
+        start();
+        calls(19, HF_VERDICT_FAILURE);
+        hfi_alloc_fail(nth, 0);
+        int code = hfi_breaker_reload(&b, now(), &other);
+        hfi_alloc_fail(0, 0);
+        if (code == 0)
+            break;
+        assert_int_equal(code, HF_ENOMEM);
+        assert_int_equal(look().window.failures, 19);
+        call(HF_VERDICT_FAILURE);
+        assert_int_equal(look().state, HF_BREAKER_OPEN);
+    }
+    assert_int_equal(look().window.failures, 0);
+}
+
+/* A trip needs no memory: then it names no causes, probes one at a time, and tells of the newest change. */
+static void a_breaker_without_memory_trips_all_the_same(void **state) {
+    (void)state;
+    struct hf_permit permit, extra;
+    start();
+    hfi_alloc_fail(1, 1);
+    trip();
+    assert_string_equal(look().reason, "ratio");
+    assert_int_equal(seen.count, 1);
+    assert_string_equal(seen.reasons[0], "ratio");
+    assert_int_equal(seen.list[0].to, HF_BREAKER_OPEN);
+    pass_break();
+    assert_int_equal(enter(&permit), HFI_ADMITTED);
+    assert_int_equal(enter(&extra), HFI_REFUSED_HALF_OPEN);
+    leave(&permit, HF_VERDICT_SUCCESS);
+    calls(2, HF_VERDICT_SUCCESS);
+    assert_int_equal(look().state, HF_BREAKER_RAMP);
+    call(HF_VERDICT_SUCCESS);
+    clock_us += 10 * S;
+    call(HF_VERDICT_SUCCESS);
+    assert_int_equal(look().state, HF_BREAKER_CLOSED);
+    for (int i = 1; i < seen.count; i++)
+        assert_int_equal(seen.list[i].from, seen.list[i - 1].to);
+    hfi_alloc_fail(0, 0);
+}
+
+/* Why it opened, by what the failures were of; and how far it is from opening (W12). */
+static void causes_are_counted_in_the_window(void **state) {
+    (void)state;
+    struct hf_permit permit;
+    start();
+    calls(6, HF_VERDICT_SUCCESS);
+    assert_int_equal(look().failures_to_trip, 14); /* W12: min_calls first */
+    for (int i = 0; i < 14; i++) {
+        assert_int_equal(look().failures_to_trip, 14 - i);
+        assert_int_equal(enter(&permit), HFI_ADMITTED);
+        assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_FAILURE,
+                                           i < 2 ? HF_CAUSE_HTTP_5XX : HF_CAUSE_CONNECT, false),
+                         0);
+    }
+    assert_string_equal(look().reason, "ratio: 14 of 20 failed (12 connect, 2 http 5xx)");
+    assert_string_equal(seen.reasons[0], "ratio: 14 of 20 failed (12 connect, 2 http 5xx)");
+    assert_int_equal(seen.list[0].causes.counts[HF_CAUSE_CONNECT], 12);
+    assert_int_equal(look().causes.counts[HF_CAUSE_HTTP_5XX], 2);
+    assert_int_equal(look().failures_to_trip, 0);
+    pass_break();
+    assert_int_equal(enter(&permit), HFI_ADMITTED);
+    assert_int_equal(hfi_breaker_leave(&b, now(), &permit, HF_VERDICT_FAILURE, HF_CAUSE_TLS, false), 0);
+    assert_string_equal(look().reason, "probe_failed: tls");
+    clock_us += 120 * S;
+    assert_int_equal(look().causes.counts[HF_CAUSE_CONNECT], 0);
+}
+
+static void w12_what_failures_alone_can_do(void **state) {
+    (void)state;
+    struct hfi_breaker_rules rules = defaults();
+    rules.ratio_permille = 1000;
+    start_with(&rules);
+    assert_int_equal(look().failures_to_trip, 20);
+    call(HF_VERDICT_SUCCESS);
+    assert_int_equal(look().failures_to_trip, UINT64_MAX); /* one of the window passed: never all */
+    clock_us += 60 * S;
+    assert_int_equal(look().failures_to_trip, 20);
+    rules.consecutive = 4;
+    start_with(&rules);
+    calls(100, HF_VERDICT_SUCCESS);
+    calls(3, HF_VERDICT_FAILURE);
+    assert_int_equal(look().failures_to_trip, 1);
+    rules.ratio_permille = 300;
+    rules.consecutive = 0;
+    start_with(&rules);
+    calls(70, HF_VERDICT_SUCCESS);
+    assert_int_equal(look().failures_to_trip, 30);
+    calls(29, HF_VERDICT_FAILURE);
+    assert_int_equal(look().failures_to_trip, 1);
+    call(HF_VERDICT_FAILURE);
+    assert_int_equal(look().state, HF_BREAKER_OPEN);
+}
+
 static void state_names(void **state) {
     (void)state;
     assert_string_equal(hf_breaker_state_name(HF_BREAKER_HALF_OPEN), "half_open");
@@ -251,6 +419,12 @@ int main(void) {
         cmocka_unit_test(b27_restored_breaks_go_on),
         cmocka_unit_test(b22_callbacks_may_call_everything),
         cmocka_unit_test(w3_backward_time_moves_no_break),
+        cmocka_unit_test(f2_v15_a_reload_keeps_the_state),
+        cmocka_unit_test(f2_half_open_is_judged_by_the_new_numbers),
+        cmocka_unit_test(a_reload_without_memory_changes_nothing),
+        cmocka_unit_test(a_breaker_without_memory_trips_all_the_same),
+        cmocka_unit_test(causes_are_counted_in_the_window),
+        cmocka_unit_test(w12_what_failures_alone_can_do),
         cmocka_unit_test(state_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

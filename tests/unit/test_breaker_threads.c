@@ -50,7 +50,7 @@ static void hear(const struct hfi_breaker_event *event, void *user) {
 }
 
 static struct hfi_breaker_rules rules_of(uint32_t probes) {
-    return (struct hfi_breaker_rules){.window_ms = 60000,
+    return (struct hfi_breaker_rules){.window_ms = 60000, .slices = 12,
                                       .break_ms = 5000,
                                       .max_break_ms = 60000,
                                       .ramp_ms = 10000,
@@ -75,7 +75,7 @@ static void *storm(void *user) {
             atomic_fetch_add(&admitted, 1);
         pthread_barrier_wait(&gate);
         if (probing[id])
-            hfi_breaker_leave(&b, now, &permits[id], HF_VERDICT_SUCCESS, false);
+            hfi_breaker_leave(&b, now, &permits[id], HF_VERDICT_SUCCESS, HF_CAUSE_OTHER, false);
         pthread_barrier_wait(&gate);
     }
 }
@@ -107,7 +107,7 @@ static void b7_exactly_n_of_a_crowd(void **state) {
             struct hf_permit permit;
             int64_t wait;
             hfi_breaker_enter(&b, now, &permit, &wait);
-            hfi_breaker_leave(&b, now, &permit, HF_VERDICT_FAILURE, false);
+            hfi_breaker_leave(&b, now, &permit, HF_VERDICT_FAILURE, HF_CAUSE_OTHER, false);
         }
         hfi_breaker_look(&b, now, &look);
         atomic_store(&time_us, look.until_us);
@@ -127,6 +127,41 @@ static void b7_exactly_n_of_a_crowd(void **state) {
     pthread_barrier_destroy(&gate);
     assert_int_equal(wrong, 0);
     assert_int_equal(not_ramping, 0);
+}
+
+enum { HAMMERS = 8, EACH = 20000 };
+static void *hammer(void *user) {
+    uint64_t id = (uint64_t)(uintptr_t)user;
+    pthread_barrier_wait(&gate);
+    for (uint64_t i = 0; i < EACH; i++) {
+        struct hf_permit permit;
+        int64_t wait;
+        struct hf_mono now = {1000 * S + (int64_t)(i * (id + 1) % 50) * S}; /* back and forth over the slices */
+        hfi_breaker_enter(&b, now, &permit, &wait);
+        hfi_breaker_leave(&b, now, &permit, i % 2 == 0 ? HF_VERDICT_FAILURE : HF_VERDICT_SUCCESS, HF_CAUSE_RESET, false);
+    }
+    return NULL;
+}
+
+/* W11: counts of many threads come out exactly. */
+static void w11_threads_lose_nothing(void **state) {
+    (void)state;
+    pthread_t threads[HAMMERS];
+    struct hfi_breaker_rules rules = rules_of(3);
+    struct hfi_breaker_look look;
+    rules.ratio_permille = 501; /* half never reaches it, if nothing is lost */
+    rules.min_calls = HAMMERS * EACH;
+    hfi_breaker_init(&b, &rules, 1, NULL, NULL);
+    pthread_barrier_init(&gate, NULL, HAMMERS);
+    start_crowd(threads, HAMMERS, hammer);
+    for (int i = 0; i < HAMMERS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&gate);
+    hfi_breaker_look(&b, (struct hf_mono){1050 * S}, &look);
+    assert_int_equal(look.window.calls, HAMMERS * EACH);
+    assert_int_equal(look.window.failures, HAMMERS * EACH / 2);
+    assert_int_equal(look.causes.counts[HF_CAUSE_RESET], HAMMERS * EACH / 2);
+    hfi_breaker_end(&b);
 }
 
 static _Atomic long over_probes;
@@ -167,7 +202,7 @@ static void *quarrel(void *user) {
                 break; /* never reported */
             if (hfi_random_below(&random, 10) == 0)
                 hfi_breaker_begin(&b, now, &permit);
-            hfi_breaker_leave(&b, now, &permit, (enum hf_verdict)hfi_random_below(&random, 3), i % 2 == 0);
+            hfi_breaker_leave(&b, now, &permit, (enum hf_verdict)hfi_random_below(&random, 3), HF_CAUSE_OTHER, i % 2 == 0);
         }
     }
     return NULL;
@@ -204,6 +239,7 @@ static void b12_b13_b22_transitions_join_up(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(b7_exactly_n_of_a_crowd),
+        cmocka_unit_test(w11_threads_lose_nothing),
         cmocka_unit_test(b12_b13_b22_transitions_join_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

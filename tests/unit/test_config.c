@@ -161,6 +161,8 @@ static void what_is_written_arrives(void **state) {
                                    "    retry_after: {scope: call}\n"
                                    "    breaker_429: failure\n"
                                    "    on_open: fail\n"
+                                   "    breaker: {slices: 20}\n"
+                                   "    latency: coarse\n"
                                    "    declared_rate: 120/m\n"
                                    "    hedge: {max: 2, delay: p95}\n"
                                    "    send_attempt: true\n"
@@ -183,6 +185,8 @@ static void what_is_written_arrives(void **state) {
     assert_true(d->policy->declared_rate == 2.0);
     assert_true(d->policy->hedge_max == 2 && d->policy->hedge_p95 && d->send_attempt);
     assert_int_equal(d->policy->hedge_delay_ms, 2000); /* until there is a p95 */
+    assert_int_equal(d->policy->breaker_slices, 20);
+    assert_int_equal(d->policy->latency, HF_LATENCY_COARSE);
     assert_int_equal(d->header_count, 2);
     assert_string_equal(d->headers[0].value, "Bearer s3cr$t");
     assert_string_equal(d->headers[1].value, "${plain}");

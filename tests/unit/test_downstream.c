@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Downstreams and the guard around any function: S0.1, S0.30, B19, B29, A1, R9, R14, R21. */
+/* Downstreams and the guard around any function: S0.1, S0.30, B19, B29, A1, F2, R9, R14, R16, R21. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,7 +133,7 @@ static void s0_30_open_refuses_and_logs(void **state) {
     assert_int_equal(view.state, HF_BREAKER_OPEN);
     assert_int_equal(view.attempts, 20);
     assert_int_equal(view.rejections, 1);
-    assert_string_equal(view.reason, "ratio");
+    assert_string_equal(view.reason, "ratio: 20 of 20 failed (20 http 5xx)");
     int64_t wait;
     assert_int_equal(hfi_downstream_allowance(d, at(T0 + S), &wait), 0);
     assert_in_range(wait, 4000, 4010);
@@ -410,6 +410,62 @@ static void blocking_is_refused_on_a_loop_thread(void **state) {
     assert_int_equal(hf_guard_run(d, NULL, &outcome, NULL), HF_EINVAL);
 }
 
+static struct hf_policy *policy_now(void) {
+    struct hf_policy *policy;
+    assert_int_equal(hf_policy_new(&options, &policy, NULL), 0);
+    return policy;
+}
+
+/* F2, R16, V15: limits, budget and breaker change at run time; the calls under way and the state go on. */
+static void f2_r16_reload_at_run_time(void **state) {
+    (void)state;
+    struct hf_permit held[3], permit;
+    make();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hfi_downstream_enter(d, at(T0), &held[i], NULL), 0);
+    for (int i = 0; i < 5; i++)
+        call(T0, NULL, 500);
+    const struct hf_policy *old = hfi_downstream_policy(d);
+    options.bulkhead_max = 2;
+    options.budget_floor = 1;
+    options.budget_ratio = 0;
+    options.breaker_min_calls = 10;
+    struct hf_policy *policy = policy_now();
+    assert_int_equal(hfi_downstream_reload(d, at(T0), policy), 0);
+    assert_int_equal(hfi_downstream_reload(d, at(T0), policy), 0); /* the same again */
+    hf_policy_unref(policy);
+    assert_int_equal(old->options.bulkhead_max, 64); /* still there for who began with it */
+    assert_int_equal(view_at(T0).window_failures, 5);
+    assert_int_equal(hfi_downstream_enter(d, at(T0), &permit, NULL), HF_EREJECTED); /* three in flight, two allowed */
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(hfi_downstream_leave_as(d, at(T0), &held[i], HF_VERDICT_SUCCESS), 0);
+    assert_int_equal(hfi_downstream_enter(d, at(T0), &permit, NULL), 0);
+    assert_int_equal(hfi_downstream_leave_as(d, at(T0), &permit, HF_VERDICT_SUCCESS), 0);
+    assert_int_equal(hfi_downstream_leave_as(d, at(T0), &held[2], HF_VERDICT_SUCCESS), 0);
+    assert_true(hfi_budget_take(&d->budget, at(T0)));
+    assert_false(hfi_budget_take(&d->budget, at(T0))); /* R16: the new floor */
+    options.budget_window_ms = 5000;
+    options.breaker_window_ms = 120000;
+    for (long nth = 1;; nth++) { /* all or nothing */
+        policy = policy_now();
+        hfi_alloc_fail(nth, 0);
+        int code = hfi_downstream_reload(d, at(T0), policy);
+        hfi_alloc_fail(0, 0);
+        hf_policy_unref(policy);
+        if (code == 0)
+            break;
+        assert_int_equal(code, HF_ENOMEM);
+        assert_int_equal(hfi_downstream_policy(d)->options.breaker_window_ms, 60000);
+        assert_int_equal(view_at(T0).window_failures, 5);
+        assert_false(hfi_budget_take(&d->budget, at(T0)));
+    }
+    assert_int_equal(hfi_downstream_policy(d)->options.breaker_window_ms, 120000);
+    assert_int_equal(view_at(T0).window_failures, 0);
+    assert_true(hfi_budget_take(&d->budget, at(T0)));
+    assert_int_equal(hf_downstream_reload(d, NULL), HF_EINVAL);
+    assert_true(hfi_downstream_adds_up(d));
+}
+
 static int heard;
 static void hear(const struct hfi_breaker_event *event, void *user) {
     assert_ptr_equal(user, &heard);
@@ -445,6 +501,7 @@ int main(void) {
         TEST(s0_30_open_ends_the_call_at_once),
         TEST(a1_what_does_not_fit_returns_now),
         TEST(blocking_is_refused_on_a_loop_thread),
+        TEST(f2_r16_reload_at_run_time),
         TEST(one_observer_besides_the_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

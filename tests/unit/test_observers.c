@@ -73,7 +73,7 @@ static void a_whole_life_is_told(void **state) {
     assert_int_equal(heard.last.trips, 1);
     assert_int_equal(heard.last.window_calls, 20);
     assert_int_equal(heard.last.window_failures, 20);
-    assert_string_equal(heard.reason, "ratio");
+    assert_string_equal(heard.reason, "ratio: 20 of 20 failed");
     uint64_t generation = heard.last.generation;
     now.us += 5 * S;
     for (int i = 0; i < 3; i++)

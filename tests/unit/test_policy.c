@@ -119,6 +119,9 @@ static void every_limit_has_its_rule(void **state) {
     BREAK(declared_rate, -1, "breaker.rate", "declared_rate", 1);
     BREAK(breaker_slow_ratio, 0.5, "breaker.slow_after", "breaker.slow_after", 1);
     BREAK(breaker_slow_ratio, 1.5, "breaker.slow_ratio", "breaker.slow_ratio", 2);
+    BREAK(breaker_slices, 9, "breaker.slices", "breaker.slices", 1); /* F3 */
+    BREAK(breaker_slices, 61, "breaker.slices", "breaker.slices", 1);
+    BREAK(latency, (enum hf_latency)2, "latency", "latency", 1);
     BREAK(breaker_probes, 0, "breaker.probes", "breaker.probes", 2);
     BREAK(breaker_probes, 17, "breaker.probes", "breaker.probes", 1);
     BREAK(breaker_tolerated, 3, "breaker.tolerated", "breaker.tolerated", 1);

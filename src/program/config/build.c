@@ -15,6 +15,7 @@ static void build_policy(struct hfi_downstream_setting *from) {
     policy->retry_jitter = (enum hf_jitter)from->jitter;
     policy->gate_scope = from->gate_scope == 0 ? HF_GATE_DOWNSTREAM : HF_GATE_CALL;
     policy->breaker_429_failure = from->breaker_429 == 1;
+    policy->latency = from->latency == 0 ? HF_LATENCY_EXACT : HF_LATENCY_COARSE;
     policy->on_open = from->on_open == 0 ? HF_ON_OPEN_PARK : HF_ON_OPEN_FAIL;
     policy->hedge_p95 = from->hedge_delay < 0;
     if (!policy->hedge_p95)

@@ -72,6 +72,7 @@ struct hfi_fault_setting {
 struct hfi_downstream_setting {
     struct hfi_item item;
     struct hf_policy_options policy;
+    int latency;
     const char *url, *ca_file, *client_cert, *client_key, *proxy, *probe_path;
     struct hfi_headers headers;
     struct hfi_waits retry_table;
