@@ -83,10 +83,10 @@ static void b27_a_break_goes_on_where_it_was(void **state) {
     assert_int_equal(saved.state, HF_BREAKER_OPEN);
     assert_int_equal(saved.until_us, WALL + 20 * S);
     assert_int_equal(saved.trips, 1);
-    assert_string_equal(saved.reason, "ratio");
+    assert_string_equal(saved.reason, "ratio: 20 of 20 failed");
     assert_int_equal(look(d).state, HF_BREAKER_OPEN);
     assert_int_equal(look(d).open_for_ms, 10000);
-    assert_string_equal(look(d).reason, "ratio");
+    assert_string_equal(look(d).reason, "ratio: 20 of 20 failed");
     assert_int_equal(look(d).trips, 1);
     pass(9);
     assert_false(enter(d, &permit));
