@@ -17,8 +17,9 @@ struct hf_downstream_event {
     int64_t for_ms;       /* of a break or an isolation: its length; INT64_MAX: until closed by hand; 0 otherwise */
     uint32_t trips;       /* repeated ones since the last healthy window */
     uint64_t window_calls, window_failures, window_slow; /* as they were when it decided */
-    const char *reason;   /* `ratio`, `consecutive`, `slow`, `probe_failed`, `probe_lost`, `break_over`, `probes_passed`,
-                             `ramp_over`, `isolated: …`, `isolation_over`, `closed`, or what was restored */
+    struct hf_causes causes; /* of the window's failures and slow calls, then */
+    const char *reason;   /* `ratio: …`, `consecutive: …`, `slow: …`, `probe_failed`, `probe_lost`, `break_over`,
+                             `probes_passed`, `ramp_over`, `isolated: …`, `isolation_over`, `closed`, or what was restored */
 };
 
 /*

@@ -190,6 +190,17 @@ HF_API int hf_client_host(struct hf_client *client, const char *name, const char
                           struct hf_downstream **downstream, struct hf_error *error);
 
 /*
+ * Other downstreams in the place of those the client has, while calls run. Everything is checked first; on any error the
+ * old ones stay and nothing has changed. What both have by name goes on: its breaker keeps state, `until` and counts (see
+ * hf_downstream_reload for the policy), and so do the hosts of a `per_host` one; url, headers and limits are those of the
+ * next call. New ones appear, vanished ones take no new calls (HF_ENOENT). Calls under way end as they began. Any thread,
+ * but not in an observer of one of these downstreams. Errors: as hf_client_new. Not for the client of a runner: see
+ * hf_runner_reload. Since 0.1.
+ */
+HF_API int hf_client_reload(struct hf_client *client, const struct hf_downstream_options *downstreams, size_t count,
+                            struct hf_error *error);
+
+/*
  * Calls `each` with every downstream, by name, and after a `per_host` one with its hosts, the last used first; on the
  * caller's stack, without locks, so it may call everything. Each is borrowed: take a reference to keep it. Errors:
  * HF_EINVAL, HF_ENOMEM. Any thread. Since 0.1.

@@ -22,6 +22,12 @@ typedef void (*hf_log_fn)(enum hf_log_level level, const char *event, const char
  */
 HF_API void hf_log_set(enum hf_log_level level, hf_log_fn sink, void *user);
 
+/*
+ * A line of the host's own among the library's, to the same sink: `event` and `fields` as above. HF_EINVAL: `fields` is not
+ * one object without line breaks. Any thread. Since 0.1.
+ */
+HF_API int hf_log_write(enum hf_log_level level, const char *event, const char *fields);
+
 HF_END
 
 #endif

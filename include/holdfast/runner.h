@@ -217,6 +217,14 @@ HF_API void hf_runner_look(struct hf_runner *runner, struct hf_runner_counts *co
 /* Downstreams of the runner, to look at their breakers. NULL when there is none of that name. One reference. */
 HF_API struct hf_downstream *hf_runner_downstream(struct hf_runner *runner, const char *name);
 
+/*
+ * hf_client_reload for the downstreams that this runner's jobs call: checked first, the old ones stay on any error. Job
+ * types, queues, limits of the node and webhooks stay as they are, so a downstream that a job type calls may not vanish
+ * (HF_ECONFIG). What is parked is looked at again. Any thread, before, during and after the run. Since 0.1.
+ */
+HF_API int hf_runner_reload(struct hf_runner *runner, const struct hf_downstream_options *downstreams, size_t count,
+                            struct hf_error *error);
+
 /* For handlers; any thread while the work lives. Texts and bytes belong to the work. */
 HF_API int64_t hf_work_job(const struct hf_work *work);
 HF_API const char *hf_work_type(const struct hf_work *work);

@@ -235,6 +235,13 @@ int hf_client_host(struct hf_client *client, const char *name, const char *url, 
     return hfi_caller_host(client->caller, name, url, downstream, error);
 }
 
+int hf_client_reload(struct hf_client *client, const struct hf_downstream_options *downstreams, size_t count,
+                     struct hf_error *error) {
+    if (!client)
+        return hfi_fail(error, HF_EINVAL, "client", NULL, "it is NULL");
+    return hfi_caller_reload(client->caller, downstreams, count, error);
+}
+
 int hf_client_each(struct hf_client *client, hf_downstream_fn each, void *user) {
     return client && each ? hfi_caller_each(client->caller, each, user) : HF_EINVAL;
 }

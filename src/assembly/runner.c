@@ -37,7 +37,8 @@ struct hf_runner {
     int stop_fd;
     _Atomic unsigned stops; /* asked for */
     unsigned stops_seen;    /* the loop's */
-    struct hfi_task begin;
+    struct hfi_task begin, reload;
+    _Atomic bool reload_posted;
     pthread_mutex_t lock; /* of stage, result, threaded */
     pthread_cond_t over;
     enum stage stage;
@@ -279,6 +280,58 @@ int hf_runner_run(struct hf_runner *runner, struct hf_error *error) {
         return code;
     code = run(runner);
     return code < 0 ? hfi_fail(error, code, "runner", NULL, "it could not join the store: %s", hf_strerror(code)) : code;
+}
+
+/* ------------------------------------------------------------------ other downstreams */
+
+static void reloaded(struct hfi_task *task, void *user) {
+    (void)task;
+    struct hf_runner *runner = user;
+    atomic_store(&runner->reload_posted, false);
+    hfi_runner_reload(runner->node);
+}
+
+static const struct hf_downstream_options *find_downstream(const struct hf_downstream_options *downstreams, size_t count,
+                                                           const char *name) {
+    for (size_t i = 0; i < count; i++) {
+        const struct hf_downstream_options *options = item(downstreams, downstreams->size, i);
+        if (options->name != NULL && strcmp(options->name, name) == 0)
+            return options;
+    }
+    return NULL;
+}
+
+/* The types stay as they are: what they call has to stay too, or their jobs would die. */
+static int check_types(const struct hf_runner *runner, const struct hf_downstream_options *downstreams, size_t count,
+                       struct hf_error *error) {
+    for (size_t i = 0; i < hfi_rulebook_type_count(runner->book); i++) {
+        const struct hf_type_options *type = &hfi_rulebook_type_at(runner->book, i)->options;
+        if (type->kind != HF_KIND_HTTP || type->downstream == NULL)
+            continue;
+        const struct hf_downstream_options *found = find_downstream(downstreams, count, type->downstream);
+        if (found == NULL)
+            return hfi_fail(error, HF_ECONFIG, type->downstream, "keep it, or restart without the job type",
+                            "the job type `%s` of the running node calls it", type->name);
+        if (found->size > offsetof(struct hf_downstream_options, per_host) && found->per_host)
+            return hfi_fail(error, HF_ECONFIG, type->downstream, "give it a url, or restart without the job type",
+                            "the job type `%s` of the running node has no URL of its own for per_host", type->name);
+    }
+    return 0;
+}
+
+int hf_runner_reload(struct hf_runner *runner, const struct hf_downstream_options *downstreams, size_t count,
+                     struct hf_error *error) {
+    if (runner == NULL || (count > 0 && (downstreams == NULL || downstreams->size == 0)))
+        return hfi_fail(error, HF_EINVAL, "reload", "use hf_downstream_options_init", "no runner, or not initialised");
+    int code = check_types(runner, downstreams, count, error);
+    if (code == 0)
+        code = hf_client_reload(runner->client, downstreams, count, error);
+    if (code == 0 && !atomic_exchange(&runner->reload_posted, true)) {
+        runner->reload.run = reloaded;
+        runner->reload.user = runner;
+        runner->loop->ops->post(runner->loop, &runner->reload);
+    }
+    return code;
 }
 
 static void *run_on_thread(void *user) {

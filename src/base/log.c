@@ -110,6 +110,26 @@ static void print_fields(struct hfi_bytes *line, va_list *arguments) {
     hfi_bytes_text(line, "}");
 }
 
+static void emit(enum hf_log_level level, const char *event, const char *fields) {
+    pthread_mutex_lock(&lock);
+    hf_log_fn fn = sink;
+    void *user = sink_user;
+    pthread_mutex_unlock(&lock);
+    if (fn)
+        fn(level, event, fields, user);
+    else
+        write_stderr(level, event, fields);
+}
+
+int hf_log_write(enum hf_log_level level, const char *event, const char *fields) {
+    size_t length = fields ? strlen(fields) : 0;
+    if (!event || length < 2 || fields[0] != '{' || fields[length - 1] != '}' || strpbrk(fields, "\r\n"))
+        return HF_EINVAL;
+    if (hfi_log_wants(level))
+        emit(level, event, fields);
+    return 0;
+}
+
 void hfi_log(enum hf_log_level level, const char *event, ...) {
     if (!hfi_log_wants(level))
         return;
@@ -121,16 +141,7 @@ void hfi_log(enum hf_log_level level, const char *event, ...) {
     print_fields(&line, &arguments);
     va_end(arguments);
     /* Without memory the event still goes out, so that nothing dies silently. */
-    const char *fields = line.failed ? "{\"fields_lost\":true}" : line.data;
-
-    pthread_mutex_lock(&lock);
-    hf_log_fn fn = sink;
-    void *user = sink_user;
-    pthread_mutex_unlock(&lock);
-    if (fn)
-        fn(level, event, fields, user);
-    else
-        write_stderr(level, event, fields);
+    emit(level, event, line.failed ? "{\"fields_lost\":true}" : line.data);
     hfi_bytes_free(&line);
     errno = saved_errno;
 }

@@ -169,6 +169,7 @@ static void apply(struct hfi_execution *execution) {
     op->job = execution->work.job;
     hfi_ending_event(runner, execution, &op->event);
     hfi_rulebook_for(runner->book, op->job, &op->rules);
+    hfi_park_rules(execution->lane, &op->rules);
     op->rules.random = hfi_random_next(&runner->random);
     op->rules.unhealthy_since_us = hfi_park_unhealthy_since(execution->lane);
     op->sinks = runner->sinks;

@@ -32,8 +32,8 @@ int64_t hfi_park_unhealthy_since(const struct hfi_lane *lane) {
 
 struct hfi_site *hfi_park_site(struct hfi_runner *runner, const char *downstream) {
     for (size_t i = 0; i < runner->site_count; i++) {
-        if (strcmp(hf_downstream_name(runner->sites[i].downstream), downstream) == 0)
-            return &runner->sites[i];
+        if (strcmp(hf_downstream_name(runner->sites[i]->downstream), downstream) == 0)
+            return runner->sites[i];
     }
     return NULL;
 }
@@ -88,13 +88,13 @@ static void look_at(struct hfi_runner *runner, struct hfi_site *site, struct hf_
 void hfi_park_look(struct hfi_runner *runner) {
     struct hf_mono now = hfi_runner_mono(runner);
     for (size_t i = 0; i < runner->site_count; i++)
-        look_at(runner, &runner->sites[i], now);
+        look_at(runner, runner->sites[i], now);
 }
 
 int64_t hfi_park_ready_at_us(const struct hfi_runner *runner) {
     int64_t at = INT64_MAX;
     for (size_t i = 0; i < runner->site_count; i++) {
-        const struct hfi_site *site = &runner->sites[i];
+        const struct hfi_site *site = runner->sites[i];
         if (site->slots.blocked && site->ready_at_us != 0 && site->ready_at_us < at)
             at = site->ready_at_us;
     }
@@ -234,8 +234,8 @@ static void next_step(struct hfi_site *site) {
 
 void hfi_park_reread(struct hfi_runner *runner) {
     for (size_t i = 0; i < runner->site_count; i++) {
-        runner->sites[i].read_pending = true;
-        next_step(&runner->sites[i]);
+        runner->sites[i]->read_pending = true;
+        next_step(runner->sites[i]);
     }
 }
 
@@ -265,36 +265,111 @@ static void changed(const struct hfi_breaker_event *event, void *user) {
         site->runner->scheduler->ops->post(site->runner->scheduler, &site->task);
 }
 
-int hfi_park_init(struct hfi_runner *runner) {
-    size_t count = runner->parts.caller == NULL ? 0 : hfi_caller_count(runner->parts.caller);
-    if (count == 0)
-        return 0;
-    runner->sites = hfi_alloc_array(count, sizeof *runner->sites);
-    if (runner->sites == NULL)
+static void watch(struct hfi_site *site) {
+    site->downstream->user = site;
+    atomic_store(&site->downstream->on_change, changed);
+    next_step(site);
+}
+
+/* Takes over the list's reference. HF_ENOMEM: the reference is gone, and the runner keeps jobs of it back for nobody. */
+static int add_site(struct hfi_runner *runner, const struct hfi_listed *listed) {
+    struct hfi_site *site = hfi_alloc(sizeof *site);
+    struct hfi_site **sites = site == NULL ? NULL : hfi_realloc(runner->sites, (runner->site_count + 1) * sizeof *sites);
+    if (sites == NULL) {
+        hfi_free(site);
+        hf_downstream_unref(listed->downstream);
         return HF_ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        struct hfi_site *site = &runner->sites[i];
-        site->runner = runner;
-        site->downstream = hfi_caller_at(runner->parts.caller, i);
-        site->parks = site->downstream->policy->options.on_open == HF_ON_OPEN_PARK;
-        site->probe_path = hfi_caller_probe_path(runner->parts.caller, i);
-        site->task.run = changed_here;
-        site->task.user = site;
     }
-    runner->site_count = count;
+    site->runner = runner;
+    site->downstream = listed->downstream;
+    site->task.run = changed_here;
+    site->task.user = site;
+    sites[runner->site_count++] = site;
+    runner->sites = sites;
     return 0;
 }
 
-void hfi_park_begin(struct hfi_runner *runner) {
-    for (size_t i = 0; i < runner->site_count; i++) {
-        struct hfi_site *site = &runner->sites[i];
-        site->downstream->user = site;
-        atomic_store(&site->downstream->on_change, changed);
-        next_step(site);
+/* The same name, and another one if it was gone for a while. Takes over the reference. */
+static void move_site(struct hfi_site *site, struct hf_downstream *downstream) {
+    struct hf_downstream *before = site->downstream;
+    site->downstream = downstream;
+    if (before != downstream) {
+        atomic_store(&before->on_change, NULL);
+        site->loaded = false;
+        if (site->runner->life == HFI_LIFE_RUNNING)
+            watch(site);
     }
+    hf_downstream_unref(before);
+}
+
+static int set_site(struct hfi_site *site, const struct hfi_listed *listed) {
+    char *path = listed->probe_path == NULL ? NULL : hfi_strdup(listed->probe_path);
+    if (path == NULL && listed->probe_path != NULL)
+        return HF_ENOMEM;
+    hfi_free(site->probe_path);
+    site->probe_path = path;
+    site->parks = site->downstream->policy->options.on_open == HF_ON_OPEN_PARK;
+    return 0;
+}
+
+/* A site for every downstream of the caller that has none, and the settings of all. Goes on after a failure. */
+static int take_list(struct hfi_runner *runner) {
+    struct hfi_listed *list;
+    size_t count = 0;
+    int code = hfi_caller_list(runner->parts.caller, &list, &count);
+    if (code != 0)
+        return code;
+    for (size_t i = 0; i < count; i++) {
+        struct hfi_site *site = hfi_park_site(runner, hf_downstream_name(list[i].downstream));
+        int failed = 0;
+        if (site == NULL)
+            failed = add_site(runner, &list[i]);
+        else
+            move_site(site, list[i].downstream);
+        if (failed == 0)
+            failed = set_site(site == NULL ? runner->sites[runner->site_count - 1] : site, &list[i]);
+        code = failed != 0 ? failed : code;
+    }
+    hfi_free(list);
+    return code;
+}
+
+int hfi_park_init(struct hfi_runner *runner) {
+    return runner->parts.caller == NULL ? 0 : take_list(runner);
+}
+
+void hfi_park_begin(struct hfi_runner *runner) {
+    for (size_t i = 0; i < runner->site_count; i++)
+        watch(runner->sites[i]);
+}
+
+void hfi_park_reload(struct hfi_runner *runner) {
+    size_t known = runner->site_count;
+    int code = runner->parts.caller == NULL ? 0 : take_list(runner);
+    if (code != 0)
+        hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "a reloaded downstream"), NULL);
+    for (size_t i = known; i < runner->site_count && runner->life == HFI_LIFE_RUNNING; i++)
+        watch(runner->sites[i]);
+}
+
+void hfi_park_rules(const struct hfi_lane *lane, struct hfi_rules *rules) {
+    if (lane == NULL || lane->site == NULL)
+        return;
+    const struct hf_policy_options *options = &site_of(lane)->downstream->policy->options;
+    rules->retry_after_cap_ms = options->retry_after_cap_ms;
+    rules->give_up_after_ms = options->give_up_after_ms;
 }
 
 void hfi_park_end(struct hfi_runner *runner) {
     for (size_t i = 0; i < runner->site_count; i++)
-        atomic_store(&runner->sites[i].downstream->on_change, NULL);
+        atomic_store(&runner->sites[i]->downstream->on_change, NULL);
+}
+
+void hfi_park_free(struct hfi_runner *runner) {
+    for (size_t i = 0; i < runner->site_count; i++) {
+        hf_downstream_unref(runner->sites[i]->downstream);
+        hfi_free(runner->sites[i]->probe_path);
+        hfi_free(runner->sites[i]);
+    }
+    hfi_free(runner->sites);
 }

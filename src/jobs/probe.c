@@ -49,7 +49,7 @@ bool hfi_probe_asks(const struct hfi_site *site, enum hf_breaker_state state) {
 void hfi_probe_look(struct hfi_runner *runner) {
     struct hf_mono now = hfi_runner_mono(runner);
     for (size_t i = 0; i < runner->site_count; i++) {
-        struct hfi_site *site = &runner->sites[i];
+        struct hfi_site *site = runner->sites[i];
         if (site->probe_due && site->slots.blocked && site->probe == NULL && now.us >= site->probe_at_us)
             ask(runner, site);
     }
@@ -57,7 +57,7 @@ void hfi_probe_look(struct hfi_runner *runner) {
 
 void hfi_probe_stop(struct hfi_runner *runner) {
     for (size_t i = 0; i < runner->site_count; i++) {
-        if (runner->sites[i].probe != NULL)
-            hfi_call_cancel(runner->sites[i].probe);
+        if (runner->sites[i]->probe != NULL)
+            hfi_call_cancel(runner->sites[i]->probe);
     }
 }

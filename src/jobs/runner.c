@@ -311,7 +311,7 @@ void hfi_runner_free(struct hfi_runner *runner) {
     }
     hfi_alerts_free(runner->alerts);
     hfi_lanes_end(&runner->lanes);
-    hfi_free(runner->sites);
+    hfi_park_free(runner);
     hfi_free(runner->peers);
     hfi_free(runner->strays);
     hfi_free(runner->type_names);
@@ -340,6 +340,12 @@ void hfi_runner_drain(struct hfi_runner *runner) {
 
 bool hfi_runner_abandoned(const struct hfi_runner *runner) {
     return runner->abandoned;
+}
+
+void hfi_runner_reload(struct hfi_runner *runner) {
+    hfi_park_reload(runner);
+    if (runner->life == HFI_LIFE_RUNNING)
+        hfi_claim_stale(runner);
 }
 
 void hfi_runner_wake(struct hfi_runner *runner) {

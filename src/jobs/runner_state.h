@@ -55,7 +55,7 @@ struct hfi_execution {
 struct hfi_site {
     struct hfi_lane_site slots; /* first: lanes point to it */
     struct hfi_runner *runner;
-    struct hf_downstream *downstream;
+    struct hf_downstream *downstream; /* one reference */
     bool parks;                    /* on_open: park */
     bool keeps;                    /* its breaker or gate keeps jobs back, all but probes and what the ramp lets through */
     bool forced;                   /* isolated by the store's word */
@@ -66,7 +66,7 @@ struct hfi_site {
     int64_t ready_at_us;           /* monotonic: when it may admit again; 0 = now */
     int64_t unhealthy_since_us;    /* wall; 0 = healthy */
     int64_t give_up_at_us;         /* monotonic: the next page of jobs that waited too long */
-    const char *probe_path;        /* NULL: jobs are the probes */
+    char *probe_path;              /* NULL: jobs are the probes */
     struct hfi_call *probe;        /* out, or NULL */
     int64_t probe_at_us;           /* monotonic: not before that */
     bool probe_due;                /* as of the last look: the breaker would admit one */
@@ -174,7 +174,7 @@ struct hfi_runner {
     struct hfi_peer *peers;
     size_t peer_count;
 
-    struct hfi_site *sites;
+    struct hfi_site **sites; /* each stays where it is: lanes point to them */
     size_t site_count;
 
     struct hfi_alerts *alerts; /* NULL without sinks */
@@ -249,6 +249,11 @@ bool hfi_park_parks(const struct hfi_lane *lane);               /* is it kept ba
 bool hfi_park_keeps(const struct hfi_lane *lane); /* as of the last look: its due jobs count as parked */
 int64_t hfi_park_unhealthy_since(const struct hfi_lane *lane);  /* wall, µs; 0 = healthy */
 void hfi_park_end(struct hfi_runner *runner);
+void hfi_park_free(struct hfi_runner *runner);
+/* The caller's downstreams are others now: takes up what is new and what has changed. */
+void hfi_park_reload(struct hfi_runner *runner);
+/* What the policy of the lane's downstream, as it is now, says about its jobs. */
+void hfi_park_rules(const struct hfi_lane *lane, struct hfi_rules *rules);
 
 /* probe.c */
 bool hfi_probe_asks(const struct hfi_site *site, enum hf_breaker_state state); /* are requests its probes, not jobs? */

@@ -35,6 +35,17 @@ int hfi_caller_host(struct hfi_caller *caller, const char *name, const char *url
                     struct hf_error *error);
 int hfi_caller_each(struct hfi_caller *caller, hf_downstream_fn each, void *user);
 int hfi_caller_check(struct hfi_caller *caller, const struct hf_request *request, struct hf_error *error);
+/*
+ * As hf_client_reload. Any thread. Who walks the downstreams by index does so on the thread that reloads, or has a list.
+ */
+int hfi_caller_reload(struct hfi_caller *caller, const struct hf_downstream_options *downstreams, size_t count,
+                      struct hf_error *error);
+/* The whole list at once, without hosts, for who must not be surprised by a reload: as given, one reference each. */
+struct hfi_listed {
+    struct hf_downstream *downstream;
+    const char *probe_path; /* behind the list; NULL: none */
+};
+int hfi_caller_list(struct hfi_caller *caller, struct hfi_listed **list, size_t *count); /* hfi_free it. HF_ENOMEM */
 /* The downstreams as given, without hosts. */
 size_t hfi_caller_count(const struct hfi_caller *caller);
 struct hf_downstream *hfi_caller_at(struct hfi_caller *caller, size_t index); /* borrowed */

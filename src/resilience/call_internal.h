@@ -75,6 +75,7 @@ struct hfi_caller {
     struct hfi_transport *transport;
     struct hfi_random random;
     struct hfi_calls calls;
+    pthread_mutex_t reloading; /* one reload after the other; taken before `lock` */
     pthread_mutex_t lock; /* of the roster and the registries of its targets */
     struct hfi_roster *roster;
 };
@@ -88,6 +89,8 @@ struct hfi_roster {
 
 /* caller.c */
 struct hfi_target *hfi_roster_find(const struct hfi_roster *roster, const char *name); /* borrowed, NULL unknown */
+/* Options of any age as a whole struct of today; `size` is that of the first of their array. */
+void hfi_downstream_options_take(struct hf_downstream_options *to, const struct hf_downstream_options *from, uint32_t size);
 /* A roster of these options. Downstreams that `old` (may be NULL) has by the same name go on in it. */
 int hfi_roster_new(struct hfi_caller *caller, const struct hf_downstream_options *downstreams, size_t count,
                    const struct hfi_roster *old, struct hfi_roster **roster, struct hf_error *error);

@@ -29,7 +29,7 @@ static int sort(struct hfi_roster *roster, struct hf_error *error) {
     return 0;
 }
 
-/* The next target of the roster; one of the same name in `old` hands its downstream and its hosts on. */
+/* The next target of the roster; one of the same name in `old` hands its downstream on. */
 static int add_target(struct hfi_caller *caller, struct hfi_roster *roster, const struct hf_downstream_options *options,
                       const struct hfi_roster *old, struct hf_error *error) {
     const struct hfi_target *before = old && options->name ? hfi_roster_find(old, options->name) : NULL;
@@ -38,9 +38,12 @@ static int add_target(struct hfi_caller *caller, struct hfi_roster *roster, cons
     if (rc)
         return rc;
     roster->given[roster->count++] = target;
-    if (before && target->registry && hfi_registry_adopt(target->registry, target, before->registry))
-        return hfi_fail(error, HF_ENOMEM, options->name, NULL, "out of memory");
     return 0;
+}
+
+void hfi_downstream_options_take(struct hf_downstream_options *to, const struct hf_downstream_options *from, uint32_t size) {
+    hf_downstream_options_init(to);
+    memcpy(to, from, to->size < size ? to->size : size); /* an older caller knows fewer fields */
 }
 
 static int fill(struct hfi_caller *caller, struct hfi_roster *roster, const struct hf_downstream_options *options,
@@ -48,9 +51,7 @@ static int fill(struct hfi_caller *caller, struct hfi_roster *roster, const stru
     const char *at = (const char *)options;
     for (size_t i = 0; i < count; i++) {
         struct hf_downstream_options one;
-        hf_downstream_options_init(&one);
-        uint32_t size = one.size < options->size ? one.size : options->size; /* an older caller knows fewer fields */
-        memcpy(&one, at + i * options->size, size);
+        hfi_downstream_options_take(&one, (const void *)(at + i * options->size), options->size);
         int rc = add_target(caller, roster, &one, old, error);
         if (rc)
             return rc;
@@ -115,6 +116,7 @@ int hfi_caller_new(const struct hfi_caller_options *options, const struct hf_dow
     hfi_random_seed(&caller->random, options->seed);
     TAILQ_INIT(&caller->calls);
     pthread_mutex_init(&caller->lock, NULL);
+    pthread_mutex_init(&caller->reloading, NULL);
     int rc = hfi_roster_new(caller, downstreams, count, NULL, &caller->roster, error);
     if (rc) {
         hfi_caller_free(caller);
@@ -137,6 +139,7 @@ void hfi_caller_free(struct hfi_caller *caller) {
         return;
     hfi_roster_free(caller->roster);
     pthread_mutex_destroy(&caller->lock);
+    pthread_mutex_destroy(&caller->reloading);
     hfi_free(caller);
 }
 
@@ -236,6 +239,26 @@ int hfi_caller_each(struct hfi_caller *caller, hf_downstream_fn each, void *user
     }
     hfi_free(all);
     return 0;
+}
+
+int hfi_caller_list(struct hfi_caller *caller, struct hfi_listed **list, size_t *count) {
+    size_t room = 1;
+    pthread_mutex_lock(&caller->lock);
+    const struct hfi_roster *roster = caller->roster;
+    for (size_t i = 0; i < roster->count; i++)
+        room += sizeof **list + (roster->given[i]->probe_path ? strlen(roster->given[i]->probe_path) + 1 : 0);
+    struct hfi_listed *made = hfi_alloc(room);
+    char *text = made ? (char *)(made + roster->count) : NULL;
+    for (size_t i = 0; made && i < roster->count; i++) {
+        const struct hfi_target *target = roster->given[i];
+        made[i].downstream = hf_downstream_ref(target->downstream);
+        made[i].probe_path = target->probe_path ? text : NULL;
+        text = target->probe_path ? stpcpy(text, target->probe_path) + 1 : text;
+    }
+    *count = roster->count;
+    pthread_mutex_unlock(&caller->lock);
+    *list = made;
+    return made ? 0 : HF_ENOMEM;
 }
 
 size_t hfi_caller_count(const struct hfi_caller *caller) {

@@ -64,6 +64,7 @@ void hfi_observers_tell(struct hf_downstream *downstream, const struct hfi_break
         .window_calls = event->window.calls,
         .window_failures = event->window.failures,
         .window_slow = event->window.slow,
+        .causes = event->causes,
         .reason = event->reason,
     };
     tell_all(atomic_load(&downstream->observers), &told);

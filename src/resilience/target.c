@@ -100,15 +100,20 @@ static int copy_address(struct hfi_target *target, const struct hf_downstream_op
 }
 
 static int make_downstream(struct hfi_target *target, const struct hf_downstream_options *options,
-                           struct hf_error *error) {
+                           struct hf_downstream *downstream, struct hf_error *error) {
     struct hf_policy_options defaults;
-    struct hf_policy *policy;
     hf_policy_options_init(&defaults);
-    int rc = hf_policy_new(options->policy ? options->policy : &defaults, &policy, error);
+    int rc = hf_policy_new(options->policy ? options->policy : &defaults, &target->policy, error);
     if (rc)
         return rc;
-    rc = hf_downstream_new(options->name, policy, &target->downstream, error);
-    hf_policy_unref(policy);
+    if (downstream) {
+        target->downstream = hf_downstream_ref(downstream);
+        if (options->fault_count > 0 && !target->policy->options.allow_fault_injection)
+            return hfi_fail(error, HF_EPERM, options->name, "say allow_fault_injection: true",
+                            "faults are given, but its policy does not allow them");
+        return 0;
+    }
+    rc = hf_downstream_new(options->name, target->policy, &target->downstream, error);
     if (rc == 0 && options->fault_count > 0)
         rc = hf_downstream_inject(target->downstream, options->faults, options->fault_count, error);
     return rc;
@@ -215,10 +220,7 @@ static int fill(struct hfi_target *target, const struct hf_downstream_options *o
     target->send_attempt = options->send_attempt;
     target->per_host = options->per_host;
     target->hosts_max = options->hosts_max;
-    if (!downstream)
-        return make_downstream(target, options, error);
-    target->downstream = hf_downstream_ref(downstream);
-    return 0;
+    return make_downstream(target, options, downstream, error);
 }
 
 /* NULL: no memory. */
@@ -280,6 +282,7 @@ void hfi_target_unref(struct hfi_target *target) {
     if (!target || atomic_fetch_sub_explicit(&target->references, 1, memory_order_acq_rel) != 1)
         return;
     hf_downstream_unref(target->downstream);
+    hf_policy_unref(target->policy);
     if (target->origin) {
         hfi_target_unref(target->origin);
     } else {

@@ -29,6 +29,7 @@ struct hfi_target {
     _Atomic uint32_t references;
     struct hfi_caller *caller;
     struct hf_downstream *downstream;
+    struct hf_policy *policy;      /* of its options; NULL of a host */
     struct hfi_target *origin; /* of a host: the per_host target it was made of; else NULL */
     struct hfi_registry *registry; /* of a per_host target in use: its hosts, under the caller's lock */
     /* From `url` to `queue`: how it is spoken to. Never changes; a host has its origin's. */
@@ -53,7 +54,7 @@ struct hfi_target {
 
 /*
  * A target of these options with one reference; `downstream` NULL: with a new one under their policy, else it is that
- * one, as it is. HF_EINVAL, HF_ETEXT, HF_ECONFIG, HF_ENOMEM.
+ * one, as it is: the policy waits for a reload. HF_EINVAL, HF_ETEXT, HF_ECONFIG, HF_ENOMEM.
  */
 int hfi_target_new(struct hfi_caller *caller, const struct hf_downstream_options *options,
                    struct hf_downstream *downstream, struct hfi_target **target, struct hf_error *error);

@@ -153,8 +153,81 @@ def open_breaker_is_shown(folder):
     assert json.loads(place.run('downstream', 'show', 'pay', '--json'))['state'] == 'closed'
 
 
+def until(node, event):
+    """The next log line of that event."""
+    for line in node.stderr:
+        if b'"event":"%s"' % event.encode() in line:
+            return json.loads(line)
+    raise AssertionError('the node ended without ' + event)
+
+
+def sighup_reloads(folder):
+    """V15, F2: a broken file keeps the old configuration and says so, with its place; a good one changes the downstreams while
+    a breaker is open, whose end it does not touch, and names what needs a restart."""
+    place = Place(folder)
+    text = ('store: sqlite:jobs.db\nnode: {workers: 4}\ndownstreams:\n  pay: {url: "http://127.0.0.1:9", retry: {base: 1ms}, '
+            'breaker: {min_calls: %d, break: 1h, max_break: 1h}}\n%sjobs: {charge: {kind: http, downstream: pay}, nop: {kind: noop}}\n')
+    place.write(text % (1, ''))
+    place.run('enqueue', 'charge')
+    node = place.start()
+    trip = until(node, 'downstream.state')
+    assert trip['to'] == 'open', trip
+    shown = {'state': 'closed'}
+    while shown['state'] == 'closed':
+        shown = json.loads(place.run('downstream', 'show', 'pay', '--json'))
+
+    place.write((text % (1, '')).replace('min_calls: 1', 'min_calls: 0'))
+    node.send_signal(signal.SIGHUP)
+    refused = until(node, 'config.reload_refused')
+    assert refused['line'] == 4 and 'min_calls' in refused['what'] and refused['why'] and refused['file'] == 'holdfast.yaml', refused
+    place.write('downstreams: {pay: {url: "http://127.0.0.1:9", total_timeout: 1s}}\n')  # the ladder is proved, too
+    node.send_signal(signal.SIGHUP)
+    refused = until(node, 'config.reload_refused')
+    assert refused['what'].startswith('downstreams.pay.') and 'attempt may take' in refused['why'], refused
+    place.write('jobs: {nop: {kind: noop}}\n')  # the running type charge would lose its downstream
+    node.send_signal(signal.SIGHUP)
+    refused = until(node, 'config.reload_refused')
+    while refused['what'] != 'pay':  # the ladder may have had more to say
+        refused = until(node, 'config.reload_refused')
+    assert refused['what'] == 'pay' and 'charge' in refused['why'], refused
+
+    place.write((text % (2, '  new: {url: "http://127.0.0.1:9"}\n')).replace('workers: 4', 'workers: 5'))
+    node.send_signal(signal.SIGHUP)
+    done = until(node, 'config.reloaded')
+    assert done['downstreams'] == 2 and done['needs_restart'] == ['node'], done
+    again = json.loads(place.run('downstream', 'show', 'pay', '--json'))
+    assert (again['state'], again['open_until'], again['trips']) == ('open', shown['open_until'], 1), (shown, again)
+    place.run('enqueue', 'nop')  # it goes on running jobs
+    while place.job(2)['state'] != 'succeeded':
+        pass
+    node.send_signal(signal.SIGTERM)
+    end(node)
+
+
+def isolation_survives_a_restart(folder):
+    """F6: list, show, isolate and close one downstream; what is isolated stays so over a restart, and nothing probes it."""
+    place = Place(folder)
+    place.write('store: sqlite:jobs.db\ndownstreams: {pay: {url: "http://127.0.0.1:9", probe: {path: /healthz}, '
+                'breaker: {break: 1ms, max_break: 1ms}}}\njobs: {charge: {kind: http, downstream: pay}, nop: {kind: noop}}\n')
+    place.run('enqueue', 'charge')
+    place.run('downstream', 'isolate', 'pay', '--reason', 'ticket 4711')
+    for _ in range(2):
+        node = place.start()
+        assert until(node, 'downstream.state')['to'] == 'isolated'
+        place.run('enqueue', 'nop')
+        node.send_signal(signal.SIGTERM)
+        out, err = node.communicate(timeout=120)
+        assert node.returncode == 0 and b'downstream.probe' not in err, (out, err)
+        shown = json.loads(place.run('downstream', 'show', 'pay', '--json'))
+        assert shown['state'] == 'isolated' and shown['reason'] == 'ticket 4711', shown
+        assert place.job(1)['state'] == 'pending' and place.job(1)['executions'] == 0, place.job(1)
+    assert 'isolated' in place.run('downstream', 'list')
+    place.run('downstream', 'close', 'pay')
+    assert json.loads(place.run('downstream', 'show', 'pay', '--json'))['state'] == 'closed'
+
+
 for case in (sigterm_gives_back, sigint_twice_hurries, two_nodes_share_a_file, killed_node_loses_nothing, errors_stop_the_start,
-             queues_are_filtered, open_breaker_is_shown):
+             queues_are_filtered, open_breaker_is_shown, sighup_reloads, isolation_survives_a_restart):
     with tempfile.TemporaryDirectory() as temporary:
         case(temporary)
         print('ok', case.__name__)

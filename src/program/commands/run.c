@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `holdfast run`: a node. Reads the configuration, proves its ladder, opens the store and runs jobs until it is told to
- * stop. SIGTERM and SIGINT drain, a second one hurries. Must never start on a configuration that has errors. The main
+ * stop. SIGTERM and SIGINT drain, a second one hurries; SIGHUP reloads (reload.c). Must never start on a configuration that has errors. The main
  * thread becomes the loop.
  */
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include "holdfast/log.h"
 #include "holdfast/runner.h"
 #include "program/commands/commands.h"
+#include "program/commands/reload.h"
 #include "program/output.h"
 #include "program/session.h"
 
@@ -106,14 +107,17 @@ static void print_counts(struct hf_runner *runner) {
     hfi_print_json(object);
 }
 
-static int run_node(struct hfi_session *session, const struct hf_runner_options *options) {
+static int run_node(struct hfi_session *session, const struct hf_runner_options *options, const char *path) {
+    struct hfi_reload reload;
     struct hf_runner *runner = NULL;
     struct hf_error error;
     hf_error_init(&error);
     if (hf_runner_new(session->store, options, &runner, &error) != 0)
         return hfi_complain(&error);
     watch_signals(runner);
+    hfi_reload_start(&reload, runner, &session->config, path);
     int result = hf_runner_run(runner, &error);
+    hfi_reload_end(&reload);
     atomic_store(&running, NULL);
     int code = result < 0 ? hfi_complain(&error) : result > 0 ? HFI_EXIT_FAILED : HFI_EXIT_OK;
     if (result > 0)
@@ -132,7 +136,7 @@ static int run(const struct hfi_options *options) {
     if (code == 0)
         code = apply_flags(&session, options, &runner);
     if (code == 0)
-        code = run_node(&session, &runner);
+        code = run_node(&session, &runner, options->config);
     hfi_session_close(&session);
     return code;
 }
@@ -143,7 +147,8 @@ const struct hfi_command hfi_command_run = {
     .summary = "Runs jobs until it is told to stop",
     .about = "Checks the configuration first; errors stop it (exit 2). SIGTERM or SIGINT drains: no more jobs are started, running\n"
              "ones may end within node.drain_timeout, the rest is given back. A second signal hurries. Logs JSON lines to stderr.\n"
-             "Several nodes may run on one store.",
+             "Several nodes may run on one store. SIGHUP reads the configuration again: if it has no errors its downstreams take\n"
+             "effect (`config.reloaded`), breakers keep their state; else the old one stays (`config.reload_refused`).",
     .example = "holdfast run --queues critical,default --workers 16\nholdfast run --until-idle --json",
     .flags = flags,
     .prints_json = true,

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SIGHUP of `holdfast run`: reads the configuration again, proves it whole, and hands the downstreams to the node. Must
+ * never change anything when the file has an error, nor keep quiet about a change that needs a restart. Its own thread.
+ */
+#include "program/commands/reload.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "holdfast/log.h"
+#include "program/output.h"
+
+static void say(enum hf_log_level level, const char *event, json_t *fields) {
+    char *text = json_dumps(fields, JSON_COMPACT | JSON_ENSURE_ASCII);
+    hf_log_write(level, event, text ? text : "{}");
+    free(text);
+    json_decref(fields);
+}
+
+static void refused(const struct hfi_config *config, const struct hf_error *error) {
+    json_t *fields = json_object();
+    hfi_json_text(fields, "file", config->file ? config->file : "");
+    if (error->line > 0)
+        hfi_json_number(fields, "line", error->line);
+    hfi_json_text(fields, "what", error->what);
+    hfi_json_text(fields, "why", error->why);
+    hfi_json_text(fields, "fix", error->fix);
+    say(HF_LOG_ERROR, "config.reload_refused", fields);
+}
+
+/* One line for each error: that is what has to be mended. */
+static void refuse_problems(const struct hfi_config *config) {
+    struct hf_error error;
+    for (const struct hfi_problem *problem = config->problems.first; problem; problem = problem->next) {
+        if (!problem->is_error)
+            continue;
+        hfi_problem_error(&config->problems, problem, &error);
+        refused(config, &error);
+    }
+}
+
+static bool same(const struct hfi_node *a, const struct hfi_node *b) {
+    if (!a || !b)
+        return a == b;
+    if (a->kind != b->kind || strcmp(a->text ? a->text : "", b->text ? b->text : "") != 0 ||
+        strcmp(a->key ? a->key : "", b->key ? b->key : "") != 0)
+        return false;
+    const struct hfi_node *left = a->children, *right = b->children;
+    for (; left && right; left = left->next, right = right->next)
+        if (!same(left, right))
+            return false;
+    return !left && !right;
+}
+
+/* The sections, but for the downstreams, that one of the two has otherwise than the other. */
+static json_t *need_restart(const struct hfi_node *before, const struct hfi_node *after) {
+    json_t *names = json_array();
+    for (const struct hfi_node *node = before->children; node; node = node->next)
+        if (strcmp(node->key, "downstreams") != 0 && !same(node, hfi_tree_child(after, node->key)))
+            json_array_append_new(names, json_string(node->key));
+    for (const struct hfi_node *node = after->children; node; node = node->next)
+        if (strcmp(node->key, "downstreams") != 0 && !hfi_tree_child(before, node->key))
+            json_array_append_new(names, json_string(node->key));
+    return names;
+}
+
+static void apply(const struct hfi_reload *reload, const struct hfi_config *config) {
+    struct hf_error error;
+    hf_error_init(&error);
+    if (hf_runner_reload(reload->runner, config->runner.downstreams, config->runner.downstream_count, &error) != 0) {
+        refused(config, &error);
+        return;
+    }
+    json_t *fields = json_object(), *names = need_restart(reload->config->root, config->root);
+    bool all = json_array_size(names) == 0;
+    hfi_json_text(fields, "file", config->file ? config->file : "");
+    hfi_json_number(fields, "downstreams", (int64_t)config->runner.downstream_count);
+    json_object_set_new(fields, "needs_restart", names);
+    say(all ? HF_LOG_INFO : HF_LOG_WARNING, "config.reloaded", fields);
+}
+
+static void reload_once(const struct hfi_reload *reload) {
+    struct hfi_config config;
+    struct hfi_check check;
+    /* Errors of the store's URL count too: the file has to be one that `holdfast run` would start with. */
+    if (hfi_config_load(&config, reload->path, HFI_CONFIG_SECRETS | HFI_CONFIG_STORE) == 0)
+        hfi_config_check(&config, &check);
+    if (config.problems.errors > 0)
+        refuse_problems(&config);
+    else
+        apply(reload, &config);
+    hfi_config_free(&config);
+}
+
+static void *wait_for_signals(void *user) {
+    struct hfi_reload *reload = user;
+    sigset_t wanted;
+    int number;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGHUP);
+    while (sigwait(&wanted, &number) == 0 && !atomic_load(&reload->over))
+        reload_once(reload);
+    return NULL;
+}
+
+void hfi_reload_start(struct hfi_reload *reload, struct hf_runner *runner, const struct hfi_config *config, const char *path) {
+    sigset_t all, before;
+    *reload = (struct hfi_reload){.runner = runner, .config = config, .path = path};
+    sigfillset(&all); /* SIGTERM and SIGINT are the main thread's */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    reload->started = pthread_create(&reload->thread, NULL, wait_for_signals, reload) == 0;
+    sigaddset(&before, SIGHUP);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!reload->started)
+        say(HF_LOG_WARNING, "config.no_reload", json_pack("{s:s}", "why", "no thread could be started: SIGHUP does nothing"));
+}
+
+void hfi_reload_end(struct hfi_reload *reload) {
+    if (!reload->started)
+        return;
+    atomic_store(&reload->over, true);
+    pthread_kill(reload->thread, SIGHUP);
+    pthread_join(reload->thread, NULL);
+}

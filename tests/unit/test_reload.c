@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* Other downstreams while calls run: V15, F2, R16. On virtual time and a scripted transport. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "resilience/call_internal.h"
+#include "support/call_world.h"
+#include "support/support.h"
+
+static struct hfi_script_step answer(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
+    (void)number;
+    (void)user;
+    return hfi_script_status(10, strstr(spec->url, "bad") ? 500 : 200);
+}
+
+static int reload(const struct hf_downstream_options *options, size_t count, char *text, size_t room) {
+    struct hf_error error;
+    hf_error_init(&error);
+    int rc = hfi_caller_reload(world->caller, options, count, &error);
+    if (text)
+        hf_error_print(&error, text, room);
+    return rc;
+}
+
+static struct hf_downstream_view look(struct hf_downstream *downstream) {
+    struct hf_downstream_view view = {.size = sizeof view};
+    hfi_downstream_view(downstream, world->s->ops->mono(world->s), &view);
+    return view;
+}
+
+static struct call_end call(const char *name, const char *path) {
+    struct hf_request request = hf_request_to(name, "GET", path);
+    request.no_retry = true;
+    return call_once(&request);
+}
+
+static void open_breaker(void) {
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(call("d", "/bad").status, 500);
+    assert_int_equal(look(world->d).state, HF_BREAKER_OPEN);
+}
+
+/* F2 V15: another threshold while it is open: `until` and generation stay, and the threshold holds when it has closed. */
+static void f2_v15_an_open_breaker_stays_as_it_is(void **state) {
+    (void)state;
+    call_world_open_with(answer, NULL);
+    open_breaker();
+    hfi_virtual_advance(world->s, 1000);
+    struct hf_downstream_view before = look(world->d);
+    world->policy.breaker_min_calls = 3;
+    world->policy.breaker_ratio = 0.9;
+    assert_int_equal(reload(&world->options, 1, NULL, 0), 0);
+    struct hf_downstream_view after = look(world->d);
+    assert_ptr_equal(hfi_caller_at(world->caller, 0), world->d);
+    assert_int_equal(after.state, HF_BREAKER_OPEN);
+    assert_int_equal(after.generation, before.generation);
+    assert_int_equal(after.open_for_ms, before.open_for_ms);
+    assert_int_equal(after.trips, before.trips);
+    assert_string_equal(call("d", "/x").outcome.error_type, "breaker.open");
+    hfi_virtual_advance(world->s, 5000);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(call("d", "/x").status, 200);
+    hfi_virtual_advance(world->s, 11000);
+    assert_int_equal(call("d", "/x").status, 200);
+    assert_int_equal(look(world->d).state, HF_BREAKER_CLOSED);
+    hf_downstream_close(world->d); /* an empty window */
+    for (int i = 0; i < 3; i++)
+        call("d", "/bad");
+    assert_int_equal(look(world->d).state, HF_BREAKER_OPEN); /* by three, not twenty */
+}
+
+/* R16: the retry budget of a live downstream can be changed. */
+static void r16_the_budget_is_changed(void **state) {
+    (void)state;
+    world->policy.budget_floor = 0;
+    world->policy.budget_ratio = 0.01;
+    world->policy.breaker_min_calls = 1000;
+    call_world_open_with(answer, NULL);
+    struct hf_request request = hf_request_to("d", "GET", "/bad");
+    struct call_end end = call_once(&request);
+    assert_int_equal(end.outcome.attempts, 1);
+    assert_true(end.outcome.retry_refused);
+    world->policy.budget_floor = 100;
+    assert_int_equal(reload(&world->options, 1, NULL, 0), 0);
+    end = call_once(&request);
+    assert_int_equal(end.outcome.attempts, 4);
+}
+
+/* V15: what is wrong anywhere changes nothing anywhere. */
+static void v15_all_or_nothing(void **state) {
+    (void)state;
+    char text[512];
+    struct hf_downstream_options list[3];
+    struct hf_policy_options bad;
+    call_world_open_with(answer, NULL);
+    world->options.url = "http://elsewhere.test";
+    list[0] = world->options;
+    list[1] = hf_downstream_at("new", "http://new.test");
+    list[2] = hf_downstream_at("wrong", "ftp://x");
+    assert_int_equal(reload(list, 3, text, sizeof text), HF_EINVAL);
+    assert_non_null(strstr(text, "http://"));
+    list[2] = hf_downstream_at("new", "http://twice.test");
+    assert_int_equal(reload(list, 3, text, sizeof text), HF_EINVAL);
+    hf_policy_options_init(&bad);
+    bad.attempt_timeout_ms = bad.total_timeout_ms + 1;
+    list[2] = hf_downstream_at("third", "http://third.test");
+    list[2].policy = &bad;
+    assert_int_equal(reload(list, 3, text, sizeof text), HF_ECONFIG);
+    assert_int_equal(hfi_caller_count(world->caller), 1);
+    assert_int_equal(call("d", "/x").status, 200);
+    assert_string_equal(hfi_scripted_record(world->script, 0)->url, "http://example.test/base/x");
+    struct hf_request request = hf_request_to("new", "GET", "/");
+    assert_int_equal(hfi_caller_check(world->caller, &request, NULL), HF_ENOENT);
+}
+
+/* New ones appear, vanished ones take no new calls, those under way end as they began; a url counts for the next call. */
+static void calls_under_way_end_as_they_began(void **state) {
+    (void)state;
+    struct call_end flying, waiting, next;
+    world->policy.bulkhead_max = 1;
+    world->policy.bulkhead_queue = 5;
+    call_world_open_with(answer, NULL);
+    struct hf_request request = hf_request_to("d", "GET", "/x");
+    assert_int_equal(call_start(&flying, &request), 0);
+    assert_int_equal(call_start(&waiting, &request), 0);
+    world->options.url = "http://moved.test";
+    struct hf_downstream_options list[2] = {world->options, hf_downstream_at("new", "http://new.test")};
+    assert_int_equal(reload(list, 2, NULL, 0), 0);
+    assert_int_equal(call_start(&next, &request), 0);
+    call_run();
+    assert_int_equal(flying.status, 200);
+    assert_int_equal(waiting.status, 200);
+    assert_int_equal(next.status, 200);
+    assert_string_equal(hfi_scripted_record(world->script, 1)->url, "http://example.test/base/x");
+    assert_string_equal(hfi_scripted_record(world->script, 2)->url, "http://moved.test/x");
+    assert_int_equal(look(world->d).in_flight, 0);
+    assert_int_equal(call("new", "/").status, 200);
+    assert_int_equal(call_start(&flying, &request), 0);
+    assert_int_equal(reload(&list[1], 1, NULL, 0), 0); /* d is gone, its call is not */
+    assert_int_equal(call_start(&next, &request), HF_ENOENT);
+    call_run();
+    assert_int_equal(flying.status, 200);
+    assert_int_equal(reload(NULL, 0, NULL, 0), 0);
+    assert_int_equal(hfi_caller_count(world->caller), 0);
+}
+
+/* The hosts of a per_host downstream go on with their breakers, under the new policy. */
+static void v15_hosts_go_on(void **state) {
+    (void)state;
+    world->options = hf_downstream_at("hooks", NULL);
+    world->options.policy = &world->policy;
+    world->options.per_host = true;
+    call_world_open_with(answer, NULL);
+    struct hf_request request = hf_request_to("hooks", "GET", "");
+    struct hf_downstream *host = NULL, *same = NULL, *well = NULL;
+    request.no_retry = true;
+    request.url = "http://bad.test/";
+    for (int i = 0; i < 20; i++)
+        call_once(&request);
+    assert_int_equal(hfi_caller_host(world->caller, "hooks", "http://bad.test", &host, NULL), 0);
+    assert_int_equal(hfi_caller_host(world->caller, "hooks", "http://well.test", &well, NULL), 0);
+    struct hf_downstream_view before = look(host);
+    assert_int_equal(before.state, HF_BREAKER_OPEN);
+    world->policy.bulkhead_max = 1;
+    world->options.hosts_max = 1; /* fewer than there are: none is thrown out */
+    assert_int_equal(reload(&world->options, 1, NULL, 0), 0);
+    assert_int_equal(hfi_caller_host(world->caller, "hooks", "http://bad.test", &same, NULL), 0);
+    assert_ptr_equal(same, host);
+    assert_int_equal(look(host).generation, before.generation);
+    assert_int_equal(look(host).open_for_ms, before.open_for_ms);
+    struct hf_permit permit, second;
+    assert_int_equal(hfi_downstream_enter(well, world->s->ops->mono(world->s), &permit, NULL), 0);
+    assert_int_equal(hfi_downstream_enter(well, world->s->ops->mono(world->s), &second, NULL), HF_EREJECTED);
+    hfi_downstream_give_back(well, world->s->ops->mono(world->s), &permit);
+    hf_downstream_unref(host);
+    hf_downstream_unref(same);
+    hf_downstream_unref(well);
+    world->options.per_host = false; /* and a downstream may become another kind */
+    world->options.url = "http://one.test";
+    assert_int_equal(reload(&world->options, 1, NULL, 0), 0);
+    request.url = NULL;
+    request.path = "/x";
+    assert_int_equal(call_once(&request).status, 200);
+}
+
+/* Without memory the old ones stay, whole: their policy too. */
+static void no_memory_changes_nothing(void **state) {
+    (void)state;
+    call_world_open_with(answer, NULL);
+    struct hf_downstream_options list[2] = {world->options, hf_downstream_at("new", "http://new.test")};
+    world->policy.bulkhead_max = 7;
+    int failures = 0;
+    for (long nth = 1;; nth++) {
+        hfi_alloc_fail(nth, 0);
+        int rc = reload(list, 2, NULL, 0);
+        long count = hfi_alloc_count();
+        hfi_alloc_fail(0, 0);
+        if (rc == 0 && count < nth)
+            break;
+        if (rc == 0)
+            continue; /* something that could do without */
+        failures++;
+        assert_int_equal(rc, HF_ENOMEM);
+        assert_int_equal(hfi_caller_count(world->caller), 1);
+        assert_int_equal(hfi_downstream_policy(world->d)->options.bulkhead_max, 64);
+        assert_int_equal(call("d", "/x").status, 200);
+    }
+    assert_true(failures > 5);
+    assert_int_equal(hfi_downstream_policy(world->d)->options.bulkhead_max, 7);
+    assert_int_equal(call("new", "/").status, 200);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, call_world_set_up, call_world_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(f2_v15_an_open_breaker_stays_as_it_is),
+        TEST(r16_the_budget_is_changed),
+        TEST(v15_all_or_nothing),
+        TEST(calls_under_way_end_as_they_began),
+        TEST(v15_hosts_go_on),
+        TEST(no_memory_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
