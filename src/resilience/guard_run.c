@@ -17,8 +17,6 @@
 #include "resilience/faults.h"
 #include "resilience/waiting.h"
 
-#define LOOK_AGAIN_US 1000000 /* a reload may have made room without telling those who wait */
-
 /* One run from its start to its end. */
 struct run {
     struct hf_downstream *downstream;
@@ -132,20 +130,20 @@ static bool is_full(int code, const struct hf_outcome *rejection) {
 static int wait_for_place(struct run *run, struct hfi_line *line, struct hfi_waiter *waiter, struct hf_permit *permit,
                           struct hf_outcome *rejection) {
     hfi_line_join(line, waiter);
-    atomic_thread_fence(
-        memory_order_seq_cst); /* joined before this look at the places, as who leaves does it the other way */
+    /* Joined before this look at the places; who leaves frees one before the look at who waits. */
+    atomic_thread_fence(memory_order_seq_cst);
     int code = ask(run, permit, rejection);
     if (!is_full(code, rejection)) {
         if (hfi_line_quit(line, waiter))
             hfi_line_announce(line); /* meant for one more than this one */
         return code;
     }
-    struct hf_mono now = hfi_mono_now();
-    enum hfi_woken woken = hfi_waiter_sleep(waiter, earlier(run->again.deadline.us, hfi_add(now.us, LOOK_AGAIN_US)));
+    enum hfi_woken woken = hfi_waiter_sleep(waiter, run->again.deadline.us);
     bool announced = hfi_line_quit(line, waiter);
-    if (woken != HFI_WOKEN_CANCEL && hfi_mono_now().us < run->again.deadline.us)
+    bool asks = woken != HFI_WOKEN_CANCEL && hfi_mono_now().us < run->again.deadline.us;
+    if (asks)
         code = ask(run, permit, rejection);
-    if (announced && code != 0 && (woken == HFI_WOKEN_CANCEL || !is_full(code, rejection)))
+    if (announced && code != 0 && !(asks && is_full(code, rejection)))
         hfi_line_announce(line); /* it takes none: the next may (R21) */
     return code;
 }

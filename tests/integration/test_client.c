@@ -240,7 +240,7 @@ static void test_close(void **state) {
     hf_downstream_unref(kept);
 }
 
-#define THREADS 8
+#define THREADS 16
 #define CALLS 50
 static atomic_uint successes;
 

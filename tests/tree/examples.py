@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The programs of examples/ have the effect they promise, against peers that fail first.
 
-usage: examples.py CALL GUARD_SQLITE GUARD_SOCKET
+usage: examples.py CALL GUARD_SQLITE GUARD_SOCKET GUARD_SMTP
 """
 import http.server
 import os
@@ -95,11 +95,48 @@ def check_socket(program):
     assert shown == "success after 2 attempts: PONG\n", shown
 
 
+def check_smtp(program):
+    mails = []
+
+    def busy(peer):
+        peer.sendall(b"421 come back later\r\n")
+
+    def accept(peer):
+        stream = peer.makefile("rwb")
+
+        def reply(text):
+            stream.write(text + b"\r\n")
+            stream.flush()
+
+        reply(b"220 mail.example.org")
+        for line in stream:
+            if line.startswith(b"EHLO"):
+                reply(b"250-mail.example.org\r\n250 8BITMIME")
+            elif line.startswith(b"DATA"):
+                reply(b"354 go on")
+                text = b""
+                while not text.endswith(b"\r\n.\r\n"):
+                    text += stream.readline()
+                mails.append(text)
+                reply(b"250 queued")
+                return
+            else:
+                reply(b"250 ok")
+
+    port, thread = serve([busy, accept])
+    code, shown = run(program, port)
+    thread.join()
+    assert code == 0 and len(mails) == 1, (code, mails, shown)
+    assert mails[0].endswith(b"It held fast.\r\n.\r\n"), mails
+    assert "2 attempts" in shown, shown
+
+
 def main():
-    call, in_sqlite, plain = map(os.path.abspath, sys.argv[1:4])
+    call, in_sqlite, plain, smtp = map(os.path.abspath, sys.argv[1:5])
     check_call(call)
     check_sqlite(in_sqlite)
     check_socket(plain)
+    check_smtp(smtp)
 
 
 if __name__ == "__main__":

@@ -140,6 +140,7 @@ static void no_wake_is_lost(void **state) {
     struct guard guards[16] = {{0}};
     policy.bulkhead_max = 1;
     policy.bulkhead_queue = 16;
+    options.total_timeout_ms = 30000; /* the end of one that is forgotten */
     make();
     for (int round = 0; round < 20; round++) {
         assert_int_equal(hf_guard_enter(d, &held, NULL), 0);
@@ -162,6 +163,7 @@ static void r21_who_cannot_use_a_place_hands_it_on(void **state) {
     struct hf_permit held;
     policy.bulkhead_max = 1;
     policy.bulkhead_queue = 4;
+    options.total_timeout_ms = 30000;
     make();
     for (int round = 0; round < 200; round++) {
         struct guard first = {0}, second = {0};
