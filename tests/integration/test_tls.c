@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,8 +225,11 @@ static void test_http2(void **state) {
         struct call_answer first = call_peer(peers[i], "GET");
         assert_int_equal(first.status, 200);
         assert_true(first.connect_us <= first.tls_us && first.tls_us <= first.first_byte_us);
-        for (int round = 0; round < 5; round++)
+        for (unsigned round = 0; round < 5; round++) {
+            while (i == 1 && tls_peers_count(peers[i]).tunnels <= round) /* idle frames that are out */
+                sched_yield();
             assert_string_equal(call("d", round % 2 ? "GET" : "POST").body, first.body);
+        }
         assert_int_equal(tls_peers_count(peers[i]).requests, 6);
         assert_int_equal(tls_peers_count(peers[i]).connections, 1);
     }

@@ -3,7 +3,7 @@
 """Servers for the transport's tests, with certificates made on the spot in the folder DIR (its only argument).
 
 Prints `NAME PORT` a line for each server, then `ready`. Answers on stdin: `count NAME` -> connections, requests and
-answered CONNECTs; `last NAME` -> length and bytes of the newest request. Ends with its stdin. Every request is counted when
+answered CONNECTs (or idle frames sent); `last NAME` -> length and bytes of the newest request. Ends with its stdin. Every request is counted when
 its last byte was read: the truth that reports are compared with.
 """
 import os
@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import urllib.parse
 
 LOCK = threading.Lock()
@@ -184,9 +185,12 @@ def answer_http2(peer, connection, number, nth, stream):
     text = f"conn={number} cn={common_name(connection)}".encode()
     if does == "ok":
         connection.sendall(frame(HEADERS, 4, stream, OK_HEADERS) + frame(DATA, 1, stream, text))
-    elif does == "chatter":  # frames nobody asked for, while the connection is idle
+    elif does == "chatter":  # frames nobody asked for, while the connection is idle; counted once they are out
         connection.sendall(frame(HEADERS, 4, stream, OK_HEADERS) + frame(DATA, 1, stream, text))
+        time.sleep(0.02)
         connection.sendall(frame(PING, 0, 0, b"12345678") + frame(SETTINGS, 0, 0))
+        with LOCK:
+            peer.tunnels += 1
     elif does == "cut":
         connection.sendall(frame(HEADERS, 4, stream, OK_HEADERS) + frame(DATA, 0, stream, b"half"))
         return False

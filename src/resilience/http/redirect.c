@@ -65,7 +65,9 @@ static const char *turn_to(struct hfi_attempt *attempt, const char *location) {
         !curl_url_set(url, CURLUPART_URL, location, CURLU_URLENCODE | CURLU_NON_SUPPORT_SCHEME) &&
         read_origin(url, &to) && !curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0) &&
         !curl_url_get(url, CURLUPART_URL, &whole, 0))
-        why = hfi_url_split(whole, &parts) ? why : judge(attempt, &from, &to);
+        why = judge(attempt, &from, &to);
+    if (!why && hfi_url_split(whole, &parts))
+        why = "the redirect was not followed: its Location can be read in two ways";
     if (!why) {
         char *copy = hfi_strdup(whole);
         if (copy) {
