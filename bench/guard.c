@@ -2,7 +2,7 @@
 /*
  * What a guarded attempt costs: hf_guard_enter + hf_guard_leave while closed (two exact clock readings included), one
  * such reading alone, a refusal by an open breaker, and hf_guard_run around an empty function. Medians of rounds in CPU
- * time, one JSON line. Usage: guard [CALLS_PER_ROUND].
+ * time, one JSON line. A refusal is a plain return code, not an exception (F7). Usage: guard [CALLS_PER_ROUND].
  */
 #include <inttypes.h>
 #include <stdio.h>

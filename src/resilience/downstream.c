@@ -305,6 +305,9 @@ int hfi_downstream_reload(struct hf_downstream *downstream, struct hf_mono now, 
         retired = NULL;
     }
     pthread_mutex_unlock(&downstream->reloading);
+    struct hfi_line *line = atomic_load(&downstream->line);
+    if (code == 0 && line != NULL) /* the bulkhead may be wider now */
+        hfi_line_announce_all(line);
     hfi_free(retired);
     return code;
 }

@@ -116,13 +116,23 @@ bool hfi_line_quit(struct hfi_line *line, struct hfi_waiter *waiter) {
     return announced;
 }
 
+/* Under the line's lock: the waiter cannot leave its stack meanwhile. */
+static void announce_to(struct hfi_line *line, struct hfi_waiter *waiter) {
+    take_out(line, waiter);
+    wake(waiter, &waiter->place);
+}
+
 void hfi_line_announce(struct hfi_line *line) {
     pthread_mutex_lock(&line->lock);
-    struct hfi_waiter *first = TAILQ_FIRST(&line->waiters);
-    if (first != NULL) {
-        take_out(line, first);
-        wake(first, &first->place); /* under the lock: it cannot leave its stack meanwhile */
-    }
+    if (!TAILQ_EMPTY(&line->waiters))
+        announce_to(line, TAILQ_FIRST(&line->waiters));
+    pthread_mutex_unlock(&line->lock);
+}
+
+void hfi_line_announce_all(struct hfi_line *line) {
+    pthread_mutex_lock(&line->lock);
+    while (!TAILQ_EMPTY(&line->waiters))
+        announce_to(line, TAILQ_FIRST(&line->waiters));
     pthread_mutex_unlock(&line->lock);
 }
 

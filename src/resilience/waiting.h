@@ -46,6 +46,7 @@ void hfi_line_free(struct hfi_line *line);
 void hfi_line_join(struct hfi_line *line, struct hfi_waiter *waiter);
 /* Out of the line. True: a place was announced to it, and whoever takes none has to call hfi_line_announce for the next. */
 bool hfi_line_quit(struct hfi_line *line, struct hfi_waiter *waiter);
-void hfi_line_announce(struct hfi_line *line); /* a place is free: wakes the first */
+void hfi_line_announce(struct hfi_line *line);     /* a place is free: wakes the first */
+void hfi_line_announce_all(struct hfi_line *line); /* there may be room for any number */
 
 #endif

@@ -133,6 +133,32 @@ static void r21_eight_waiters_time_out(void **state) {
     assert_int_equal(look().window_calls, 4);
 }
 
+/* A reload that widens the bulkhead lets those in who wait; they need not stand until somebody leaves. */
+static void a_wider_bulkhead_is_told(void **state) {
+    (void)state;
+    struct hf_permit held;
+    struct guard guards[3] = {{0}};
+    struct hf_policy *wider;
+    policy.bulkhead_max = 1;
+    policy.bulkhead_queue = 4;
+    options.total_timeout_ms = 30000;
+    make();
+    assert_int_equal(hf_guard_enter(d, &held, NULL), 0);
+    for (int i = 0; i < 3; i++)
+        start(&guards[i]);
+    until_waiting(3);
+    policy.bulkhead_max = 2;
+    assert_int_equal(hf_policy_new(&policy, &wider, NULL), 0);
+    assert_int_equal(hf_downstream_reload(d, wider), 0);
+    hf_policy_unref(wider);
+    for (int i = 0; i < 3; i++) {
+        join(&guards[i]);
+        assert_int_equal(guards[i].outcome.kind, HF_OUTCOME_SUCCESS);
+    }
+    assert_int_equal(hf_guard_leave(d, &held, HF_VERDICT_SUCCESS), 0);
+    assert_int_equal(look().in_flight, 0);
+}
+
 /* One place for all: each that leaves lets the next one in, and none is forgotten. */
 static void no_wake_is_lost(void **state) {
     (void)state;
@@ -335,6 +361,7 @@ static void sixty_four_threads(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(r21_eight_waiters_time_out),
+        TEST(a_wider_bulkhead_is_told),
         TEST(no_wake_is_lost),
         TEST(r21_who_cannot_use_a_place_hands_it_on),
         TEST(r8_b28_cancel_in_the_line),
