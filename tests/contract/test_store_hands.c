@@ -271,6 +271,22 @@ static void a_running_job_hears_of_its_cancel_with_the_beat(void **state) { /* I
     assert_int_equal(world_job(other)->state, HF_JOB_RUNNING);
 }
 
+/* Who asked, and why, outlives what the owner writes before it hears of it. */
+static void a_cancel_between_claim_and_start_keeps_its_reason(void **state) {
+    (void)state;
+    int64_t id = world_put_type("a");
+    struct hfi_job *job;
+    assert_int_equal(world_claim(world_lane("default", "a"), 1, false, &job), 1);
+    struct hfi_op_cancel op = {.op = {.kind = HFI_OP_CANCEL}, .id = id, .actor = "ann", .reason = "stop it",
+                               .now = world.now};
+    assert_int_equal(world_do(&op.op), 0);
+    assert_int_equal(APPLY(&job, STARTED, .node = world.node), 0);
+    assert_string_equal(world_job(id)->cancel_reason, "stop it");
+    assert_int_equal(APPLY(&job, CANCELLED, .node = world.node), 0);
+    assert_int_equal(world_job(id)->state, HF_JOB_CANCELLED);
+    assert_string_equal(world_job(id)->cancel_reason, "stop it");
+}
+
 static void a_cancelled_job_that_fails_first_is_not_run_again(void **state) {
     (void)state;
     int64_t id = world_put_type("a");
@@ -440,6 +456,7 @@ WORLD_MAIN(WORLD_TEST(a_sweep_pages_by_key_until_nothing_is_left),
            WORLD_TEST(a_living_node_lapses_one_lost_job_and_lives_on),
            WORLD_TEST(a_node_that_leaves_jobs_behind_stays_to_be_swept),
            WORLD_TEST(a_pending_job_is_cancelled_at_once), WORLD_TEST(a_running_job_hears_of_its_cancel_with_the_beat),
+           WORLD_TEST(a_cancel_between_claim_and_start_keeps_its_reason),
            WORLD_TEST(a_cancelled_job_that_fails_first_is_not_run_again),
            WORLD_TEST(a_cancelled_job_that_succeeds_first_has_succeeded),
            WORLD_TEST(only_due_jobs_of_the_unknown_type_are_quarantined),

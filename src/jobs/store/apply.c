@@ -121,11 +121,12 @@ static int look_again(struct hfi_sqlite *store, struct hfi_op_apply *op) {
         merged.cancel_by = row->cancel_by;
         merged.cancel_reason = row->cancel_reason;
         code = change_owned(store, op, &merged);
-        /* the change must not point into a block that goes */
-        if (op->change.job.cancel_by == row->cancel_by)
-            op->change.job.cancel_by = "";
-        if (op->change.job.cancel_reason == row->cancel_reason)
-            op->change.job.cancel_reason = "";
+        /* The change must not point into a block that goes. Without who asked and why it must not know of the request
+           either: its owner's next write would pass the fence and wipe both out. */
+        if (op->change.job.cancel_by == row->cancel_by || op->change.job.cancel_reason == row->cancel_reason) {
+            op->change.job.cancel_by = op->change.job.cancel_reason = "";
+            op->change.job.cancel_requested_at_us = op->job->cancel_requested_at_us;
+        }
     } else {
         code = HF_ESTALE;
     }
