@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "holdfast/units.h"
@@ -80,6 +81,14 @@ const char *hfi_actor(const struct hfi_options *options) {
     return named && hf_text_valid(named, strlen(named)) ? named : "unknown";
 }
 
+/* Is there more in it than we take? Of a file it can be told before it is read. */
+static bool is_too_large(FILE *file, size_t read) {
+    struct stat status;
+    if (fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > (off_t)PAYLOAD_READ_MAX)
+        return true;
+    return read >= PAYLOAD_READ_MAX && fgetc(file) != EOF;
+}
+
 int hfi_payload_file(struct hfi_session *session, const char *path, struct hfi_payload *payload) {
     bool from_stdin = strcmp(path, "-") == 0;
     FILE *file = from_stdin ? stdin : fopen(path, "re");
@@ -87,19 +96,22 @@ int hfi_payload_file(struct hfi_session *session, const char *path, struct hfi_p
     char *bytes = NULL;
     if (!file)
         return hfi_usage(path, "check the path", "%s", strerror(errno));
-    do {
+    bool larger = is_too_large(file, 0);
+    while (!larger && !feof(file) && !ferror(file) && length < PAYLOAD_READ_MAX) {
         if (length == room) {
             room = room ? room * 2 : 65536;
             bytes = hfi_grow(bytes, room);
         }
         length += fread(bytes + length, 1, room - length, file);
-    } while (!feof(file) && !ferror(file) && length < PAYLOAD_READ_MAX);
-    int failed = ferror(file) ? errno : 0;
+    }
+    int failed = ferror(file) ? errno : larger || is_too_large(file, length) ? EFBIG : 0;
     if (!from_stdin)
         fclose(file);
     if (!failed)
         payload->data = hfi_arena_copy(&session->config.arena, bytes, length);
     payload->length = length;
     hfi_release(bytes);
+    if (failed == EFBIG)
+        return hfi_usage(path, "hand on where it is instead", "it is larger than 1 GiB");
     return failed ? hfi_usage(path, "check the file", "%s", strerror(failed)) : 0;
 }

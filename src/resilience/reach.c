@@ -18,11 +18,11 @@
 /* NULL or what is wrong with it. */
 static const char *proxy_fault(const char *proxy) {
     struct hfi_url url;
+    if (strncasecmp(proxy, "http://", 7) != 0) /* https proxies would be another protocol */
+        return "it does not start with http://";
     const char *wrong = hfi_url_split(proxy, &url);
     if (wrong)
         return wrong;
-    if (url.https)
-        return "it does not start with http://";
     if (url.host[url.host_length] != ':')
         return "it has no port";
     return url.query || (url.place[0] && strcmp(url.place, "/") != 0) ? "a path or a query follows" : NULL;

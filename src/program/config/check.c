@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "holdfast/units.h"
 #include "program/config/config.h"
@@ -101,14 +102,16 @@ static void check_options(struct hfi_config *config, const struct hfi_item *item
                     strcmp(error.what, item->name) == 0 ? "" : ": ", error.why);
 }
 
-/* One complaint for each cause: the URL, the headers, then how it is reached, each without the others. */
+/* One complaint for each cause: the URL, the probe, the headers, then how it is reached, each without the others. */
 static void check_downstream(struct hfi_config *config, const struct hfi_downstream_setting *setting,
                              const struct hf_downstream_options *options) {
     struct hf_downstream_options one = hf_downstream_at(options->name, options->url);
-    one.probe_path = options->probe_path;
     one.per_host = options->per_host;
     one.hosts_max = options->hosts_max;
     check_options(config, &setting->item, "url", &one);
+    one = hf_downstream_at(options->name, "http://localhost");
+    one.probe_path = options->probe_path;
+    check_options(config, &setting->item, "probe.path", &one);
     one = hf_downstream_at(options->name, "http://localhost");
     one.headers = options->headers;
     one.header_count = options->header_count;
@@ -119,7 +122,7 @@ static void check_downstream(struct hfi_config *config, const struct hfi_downstr
     check_options(config, &setting->item, "signing.secret", &one);
     one = *options;
     one.per_host = false;
-    one.url = options->url && strncmp(options->url, "http:", 5) == 0 ? "http://localhost" : "https://localhost";
+    one.url = options->url && strncasecmp(options->url, "http:", 5) == 0 ? "http://localhost" : "https://localhost";
     one.header_count = 0;
     one.rule_count = one.signing_secret_count = one.fault_count = 0;
     one.probe_path = NULL;

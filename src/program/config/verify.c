@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "program/config/bind.h"
 #include "program/config/config.h"
@@ -17,7 +18,7 @@ static const struct hfi_node *at(const struct hfi_item *item, const char *path) 
 }
 
 static bool is_web_url(const char *url) {
-    return (strncmp(url, "http://", 7) == 0 && url[7]) || (strncmp(url, "https://", 8) == 0 && url[8]);
+    return (strncasecmp(url, "http://", 7) == 0 && url[7]) || (strncasecmp(url, "https://", 8) == 0 && url[8]);
 }
 
 /* Where its calls go: to its own url, or to that of each call. */
@@ -49,19 +50,29 @@ static void check_table(struct hfi_binding *binding, const struct hfi_downstream
         hfi_bind_error(binding, "config.table", at(item, "retry.backoff"), "add table: [200ms, 1s]", "the key `table` is missing");
 }
 
+/* What stands in the file is shown without its password; what a file or the environment gave is not shown at all: it may
+   be another secret by mistake. */
+static void check_url(struct hfi_binding *binding, const struct hfi_downstream_setting *downstream) {
+    const struct hfi_node *node = at(&downstream->item, "url");
+    const char *url = downstream->url;
+    char shown[200];
+    if (!url || hfi_secret_is_reference(url) || (is_web_url(url) && !strpbrk(url, "?# \t")))
+        return; /* one that could not be read is told already */
+    hf_url_redact(url, shown, sizeof shown);
+    bool elsewhere = node->text && hfi_secret_is_reference(node->text);
+    hfi_bind_error(binding, "config.url", node, "write https://host[:port][/path]",
+                   "%s%s%s is not an http or https URL without query", elsewhere ? "" : "`", elsewhere ? "its value" : shown,
+                   elsewhere ? "" : "`");
+}
+
 static void check_downstream(struct hfi_binding *binding, const struct hfi_downstream_setting *downstream) {
     const struct hfi_item *item = &downstream->item;
-    char url[200]; /* it may hold a password */
-    bool read = downstream->url && (binding->secrets || !hfi_secret_is_reference(downstream->url));
+    const char *probe = downstream->probe_path;
     check_place(binding, downstream);
-    if (read && (!is_web_url(downstream->url) || strpbrk(downstream->url, "?# \t"))) {
-        hf_url_redact(downstream->url, url, sizeof url);
-        hfi_bind_error(binding, "config.url", at(item, "url"), "write https://host[:port][/path]",
-                       "`%s` is not an http or https URL without query", url);
-    }
-    if (downstream->probe_path && downstream->probe_path[0] != '/')
-        hfi_bind_error(binding, "config.path", at(item, "probe.path"), "begin it with /", "`%.100s` is not a path",
-                       downstream->probe_path);
+    check_url(binding, downstream);
+    if (probe && (probe[0] != '/' || strpbrk(probe, "?# \t")))
+        hfi_bind_error(binding, "config.path", at(item, "probe.path"), "begin it with /, without query",
+                       "`%.100s` is not a path", probe);
     check_table(binding, downstream);
 }
 

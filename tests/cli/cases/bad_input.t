@@ -46,6 +46,10 @@ $ head -c 65536 /dev/zero | holdfast enqueue t -
 $ holdfast enqueue t --file nowhere
 ! holdfast: nowhere: No such file or directory (check the path)
 [2]
+$ truncate -s 1073741825 large; holdfast enqueue t --file large
+! holdfast: large: it is larger than 1 GiB (hand on where it is instead)
+[2]
+$ rm large
 $ holdfast enqueue t --correlation 12345678901234567890123456789012345678901234567890123456789012345
 ~! holdfast: .*correlation.*64.*
 [2]

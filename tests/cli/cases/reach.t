@@ -67,7 +67,7 @@ E bad.yaml:4:36: downstreams.c.client_cert: client_cert without client_key: the 
 E bad.yaml:5:58: downstreams.d.client_key: client_key locked.pem: the key has a passphrase (give a readable PEM file with the key, without a passphrase) [config.downstream]
 E bad.yaml:6:35: downstreams.e.client_cert: client_cert: the url is http, which shows no certificate to anybody (write the url as https://, or leave client_cert out) [config.downstream]
 E bad.yaml:7:29: downstreams.f.http2: http2: the url is http; both ends agree on HTTP/2 within TLS only (write the url as https://, or leave http2 out) [config.downstream]
-E bad.yaml:8:30: downstreams.h.proxy: proxy: it does not start with http:// or https:// (write it as http://[user:password@]host:port) [config.downstream]
+E bad.yaml:8:30: downstreams.h.proxy: proxy: it does not start with http:// (write it as http://[user:password@]host:port) [config.downstream]
 E bad.yaml:9:30: downstreams.i.proxy: proxy: it has no port (write it as http://[user:password@]host:port) [config.downstream]
 E bad.yaml:10:48: downstreams.l.redirects.other_hosts: redirects.other_hosts: with redirects.max 0 none is followed (set redirects.max, or leave other_hosts out) [config.downstream]
 E bad.yaml:11:32: downstreams.m.ca_file: ca_file .: it is not a file (give a readable PEM file with BEGIN CERTIFICATE) [config.downstream]
@@ -78,4 +78,25 @@ bad.yaml: 10 errors, 0 warnings
 # A start refuses the same with the same words.
 $ printf 'downstreams: {a: {url: "https://127.0.0.1:1", client_cert: cert.pem, client_key: gone.pem}}\n' > s.yaml; holdfast call a --config s.yaml
 ! holdfast: a: client_key gone.pem: it cannot be read: No such file or directory (give a readable PEM file with the key, without a passphrase)
+[2]
+
+# What the environment or a file gave is not shown when it is no URL: it may be another secret by mistake. One complaint each.
+setenv NOT_A_URL hush-hush
+file urls.yaml
+downstreams:
+  a: {url: "${NOT_A_URL}"}
+  b: {url: "https://h/${NOT_A_URL} x"}
+  c: {url: "file:hush.txt"}
+  d: {url: "${NO_SUCH_URL}"}
+  e: {url: "ftp://me:hush@h"}
+  f: {url: HTTPS://Example.org, probe: {path: /a?b}}
+end
+$ echo hush-hush > hush.txt; holdfast check --config urls.yaml
+E urls.yaml:5:12: downstreams.d.url: the environment variable NO_SUCH_URL is not set (set it, or write the value out) [config.secret]
+E urls.yaml:2:12: downstreams.a.url: its value is not an http or https URL without query (write https://host[:port][/path]) [config.url]
+E urls.yaml:3:12: downstreams.b.url: its value is not an http or https URL without query (write https://host[:port][/path]) [config.url]
+E urls.yaml:4:12: downstreams.c.url: its value is not an http or https URL without query (write https://host[:port][/path]) [config.url]
+E urls.yaml:6:12: downstreams.e.url: `ftp://h` is not an http or https URL without query (write https://host[:port][/path]) [config.url]
+E urls.yaml:7:47: downstreams.f.probe.path: `/a?b` is not a path (begin it with /, without query) [config.path]
+urls.yaml: 6 errors, 0 warnings
 [2]
