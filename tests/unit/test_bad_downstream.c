@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "holdfast/faults.h"
 #include "holdfast/http.h"
 
 static void expect(const struct hf_downstream_options *options, const char *field, const char *words) {
@@ -23,7 +24,7 @@ static void expect(const struct hf_downstream_options *options, const char *fiel
             fail_msg("%s: a good one was refused: %s", field, text);
         return;
     }
-    if (rc != HF_EINVAL && rc != HF_ETEXT && rc != HF_ECONFIG)
+    if (rc != HF_EINVAL && rc != HF_ETEXT && rc != HF_ECONFIG && rc != HF_ETOOBIG)
         fail_msg("%s (%s): %d, %s", field, words, rc, options->url);
     if (!strstr(text, words) || !error.what[0] || !error.why[0] || !error.fix[0])
         fail_msg("%s: no word of `%s`, or no reason or fix: %s", field, words, text);
@@ -201,10 +202,26 @@ static void test_probe_and_rules(void **state) {
     ROW(rule_count, "rules", o.rule_count = 1);
 }
 
+/* Whether the policy allows them is asked when the downstream is made. */
+static void test_faults(void **state) {
+    (void)state;
+    struct hf_fault faults[HF_FAULTS_MAX + 1];
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        hf_fault_init(&faults[i], HF_FAULT_RESET);
+    ROW(faults, NULL, o.faults = faults, o.fault_count = HF_FAULTS_MAX);
+    ROW(faults, "faults", o.fault_count = 1);
+    ROW(fault_count, NULL, o.faults = faults, o.fault_count = 0);
+    ROW(fault_count, "faults", o.faults = faults, o.fault_count = HF_FAULTS_MAX + 1);
+    ROW(fault_count, "faults", o.faults = faults, o.fault_count = SIZE_MAX);
+    faults[0].share = 0;
+    ROW(faults, "faults[0].share", o.faults = faults, o.fault_count = 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_and_sizes), cmocka_unit_test(test_urls),
                                        cmocka_unit_test(test_long_urls),       cmocka_unit_test(test_headers),
                                        cmocka_unit_test(test_signing),         cmocka_unit_test(test_limits),
-                                       cmocka_unit_test(test_reach),           cmocka_unit_test(test_probe_and_rules)};
+                                       cmocka_unit_test(test_reach),           cmocka_unit_test(test_probe_and_rules),
+                                       cmocka_unit_test(test_faults)};
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

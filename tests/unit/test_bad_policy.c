@@ -54,6 +54,7 @@ static const struct row rows[] = {
     ROW(gate_scope, "retry_after.scope", CHOICE, 0, HF_GATE_CALL),
     ROW(breaker_429_failure, "breaker_429", SWITCH, 0, 0),
     ROW(breaker_window_ms, "breaker.window", SPAN, 0, 0),
+    ROW(breaker_slices, "breaker.slices", COUNT, 10, 60),
     ROW(breaker_ratio, "breaker.ratio", NUMBER, 1e-9, 1),
     ROW(breaker_min_calls, "breaker.min_calls", COUNT, 1, UINT32_MAX),
     ROW(breaker_consecutive, "breaker.consecutive", COUNT, 0, UINT32_MAX),
@@ -69,6 +70,10 @@ static const struct row rows[] = {
     ROW(breaker_lease_ms, "breaker.lease", SPAN_OR_ZERO, 0, 0),
     ROW(bulkhead_max, "bulkhead.max", COUNT, 1, 100000),
     ROW(bulkhead_queue, "bulkhead.queue", COUNT, 0, 1000000),
+    ROW(rate_per_s, "rate.limit", NUMBER, 0, 1000000),
+    ROW(rate_burst, "rate.burst", COUNT, 0, 0), /* without a limit; with one it has a test of its own below */
+    ROW(allow_fault_injection, "allow_fault_injection", SWITCH, 0, 0),
+    ROW(latency, "latency", CHOICE, 0, HF_LATENCY_COARSE),
     ROW(on_open, "on_open", CHOICE, 0, HF_ON_OPEN_FAIL),
     ROW(give_up_after_ms, "give_up_after", SPAN, 0, 0),
     ROW(declared_rate, "declared_rate", NUMBER, 0, 10000000),

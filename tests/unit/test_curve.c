@@ -82,6 +82,18 @@ static void fourth_power_plus_15_S2_2(void **state) {
     assert_int_equal(hfi_curve_wait_ms(&curve, 64, 7), (16777216 + 15) * INT64_C(1000));
 }
 
+/* F9: 25 retries over three weeks are a curve like any other: a table, and a due time in the store. */
+static void three_weeks_F9(void **state) {
+    (void)state;
+    struct hfi_curve curve;
+    hfi_curve_polynomial(&curve, 26, 4, 15000);
+    int64_t sum_ms = 0;
+    for (uint64_t failures = 1; failures <= 25; failures++)
+        sum_ms += hfi_curve_wait_ms(&curve, failures, 0);
+    assert_int_equal(sum_ms, (2153645 + 25 * 15) * INT64_C(1000)); /* 1^4 + … + 25^4 s, and 15 s each: 24.9 days */
+    assert_int_equal(hfi_curve_time_to_death_ms(&curve, 26), sum_ms);
+}
+
 static void cap_comes_after_jitter_S2_3(void **state) {
     (void)state;
     struct hfi_curve curve;
@@ -213,6 +225,7 @@ int main(void) {
         cmocka_unit_test(no_number_of_failures_overflows_I68),
         cmocka_unit_test(wrong_texts_are_refused),
         cmocka_unit_test(equal_but_for_the_id),
+        cmocka_unit_test(three_weeks_F9),
         cmocka_unit_test(public_fillers_check_their_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

@@ -125,7 +125,9 @@ static void s0_30_open_refuses_and_logs(void **state) {
     assert_non_null(strstr(logged.last, "\"to\":\"open\""));
     assert_non_null(strstr(logged.last, "\"open_for_ms\":5000"));
     assert_non_null(strstr(logged.last, "\"downstream\":\"payments\""));
+    hfi_alloc_fail(0, 0);
     assert_int_equal(hfi_downstream_enter(d, at(T0 + S), &permit, &outcome), HF_EREJECTED);
+    assert_int_equal(hfi_alloc_count(), 0); /* F7: a plain return code, and no memory */
     assert_int_equal(outcome.kind, HF_OUTCOME_REJECTED);
     assert_string_equal(outcome.error_type, "breaker.open");
     assert_in_range(outcome.retry_after_ms, 4000, 4010);

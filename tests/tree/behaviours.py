@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""Each numbered behaviour is cited by a test: a name or comment in tests/ that holds its number. The lists stand here: bugs
+and wishes met in this field (B breaker, W windows and clocks, R retries, A Retry-After, L the libraries below, F wishes, V
+what the configuration check proves), and the behaviours of the reference systems that the resilience half answers for."""
+import re
+
+import common
+
+COUNTS = {'B': 33, 'W': 12, 'R': 24, 'A': 8, 'L': 8, 'F': 9, 'V': 15}
+SYSTEM_0 = [1, 2, 3, 4, 5, 28, 29, 30, 31]
+
+
+def wanted():
+    numbers = ['%s%d' % (letter, number) for letter, count in COUNTS.items() for number in range(1, count + 1)]
+    return numbers + ['S0.%d' % number for number in SYSTEM_0]
+
+
+def check(root):
+    cited = set()
+    for path in common.files(root, folders=('tests',)):
+        if path == 'tests/tree/behaviours.py':
+            continue
+        # A function's name spells S0.30 as s0_30 and B7 as b7.
+        text = common.read(root, path)
+        cited.update(re.findall(r'(?<![A-Za-z0-9.])(?:S\d+\.\d+|[BWRALFV]\d+)(?![0-9])', text))
+        cited.update('S%s.%s' % pair for pair in re.findall(r'(?<![A-Za-z0-9])s(\d)_(\d+)(?![0-9])', text))
+        cited.update(name.upper() for name in re.findall(r'(?<![A-Za-z0-9])([bwralfv]\d+)(?=_[a-z])', text))
+    return ['no test cites %s' % number for number in wanted() if number not in cited]
+
+
+GOOD = {'tests/unit/test_all.c': '/* %s S0.29, */ void s0_28_x(void); void b7_crowd(void);' % ' '.join(
+    number for number in wanted() if number not in ('S0.28', 'S0.29', 'B7'))}
+BAD = [({'tests/unit/test_all.c': GOOD['tests/unit/test_all.c'].replace(before, after)}, 'no test cites ' + words)
+       for before, after, words in ((' B3 ', ' B33 ', 'B3'), ('S0.29', 'S0.290', 'S0.29'), ('s0_28', 's0_2', 'S0.28'),
+                                    ('b7_crowd', 'crowd', 'B7'), (' L1 ', ' XL1 ', 'L1'))]
+
+if __name__ == '__main__':
+    common.main(check, GOOD, BAD)
