@@ -308,9 +308,10 @@ uint32_t hfi_breaker_ramp_limit(const struct hfi_breaker *breaker, struct hf_mon
     int64_t ramp_ms = rules->ramp_ms;
     int64_t cap = rules->ramp_cap > 0 ? rules->ramp_cap : 1;
     int64_t t_ms = hfi_sub(now.us, breaker->ramp_from_us) / 1000;
+    t_ms = t_ms > 0 ? t_ms : 0; /* the clock of another thread may be behind */
     if (t_ms >= ramp_ms)
-        return (uint32_t)cap;
-    int64_t tenths = hfi_mul(cap, hfi_add(ramp_ms, hfi_mul(9, t_ms > 0 ? t_ms : 0)));
+        return (uint32_t)cap; /* also when a reload took the ramp away */
+    int64_t tenths = hfi_mul(cap, hfi_add(ramp_ms, hfi_mul(9, t_ms)));
     int64_t whole = hfi_mul(10, ramp_ms);
     int64_t limit = tenths / whole + (tenths % whole != 0 ? 1 : 0);
     return (uint32_t)(limit < cap ? limit : cap);

@@ -70,17 +70,21 @@ static uint32_t less(uint32_t a, uint32_t b) {
     return a > b ? a - b : 0;
 }
 
-/* How many enters a half-open breaker has left; none when a lost probe is about to open it again. */
+/* How many enters a half-open breaker has left. An enter counts the lost probes first, and so does this: they may open it
+   again, or be the last that the ramp waits for. */
 static uint32_t probes_left(struct hfi_breaker *breaker, struct hf_mono now) {
+    const struct hfi_breaker_rules *rules = hfi_breaker_rules(breaker);
     uint32_t lost = 0;
     for (uint32_t i = 0; i < hfi_breaker_slots(breaker); i++) {
         int64_t lease_us = hfi_breaker_probe_at(breaker, i)->lease_us;
         lost += lease_us != 0 && now.us > lease_us;
     }
-    if (breaker->probes_failed + lost > hfi_breaker_rules(breaker)->tolerated)
+    uint32_t counted = breaker->probes_passed + breaker->probes_failed;
+    if (breaker->probes_failed + lost > rules->tolerated)
         return 0;
-    return less(hfi_breaker_rules(breaker)->probes,
-                hfi_breaker_probes_in_flight(breaker) + breaker->probes_passed + breaker->probes_failed);
+    if (lost > 0 && counted + lost >= rules->probes)
+        return rules->ramp_ms > 0 ? hfi_breaker_ramp_limit(breaker, (struct hf_mono){breaker->ramp_from_us}) : UINT32_MAX;
+    return less(rules->probes, hfi_breaker_probes_in_flight(breaker) + counted);
 }
 
 static uint32_t allowance(struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_look *look) {

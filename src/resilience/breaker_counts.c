@@ -73,6 +73,9 @@ void hfi_breaker_turn_locked(struct hfi_breaker *breaker, struct hf_mono now) {
     uint64_t totals[HFI_COLUMNS];
     totals_of(breaker, totals);
     hfi_window_turn(&breaker->window, now, totals);
+    /* Those made later keep step with it, though the clock of the thread that made them was behind. */
+    int64_t newest_us = hfi_window_turn_us(&breaker->window) - breaker->window.slice_us;
+    now.us = now.us > newest_us ? now.us : newest_us;
     if (breaker->slow_window != NULL)
         hfi_window_turn(breaker->slow_window, now, &breaker->slow);
     if (breaker->more != NULL)
@@ -156,13 +159,18 @@ int hfi_breaker_reload(struct hfi_breaker *breaker, struct hf_mono now, const st
 
 /* ------------------------------------------------------------------ a sample */
 
-/* The length of the unbroken run of failures that this one ends. */
-static uint32_t run_length(struct hfi_breaker *breaker, struct hf_mono now) {
+/* The run of failures that one at `now` would go on with: 0 when the last was too long ago. */
+static uint32_t run_until(const struct hfi_breaker *breaker, struct hf_mono now) {
     int64_t window_ms = hfi_breaker_rules(breaker)->window_ms;
     int64_t gap_ms = window_ms > RUN_GAP_MS / 10 ? hfi_mul(window_ms, 10) : RUN_GAP_MS;
-    uint32_t run = atomic_load_explicit(&breaker->run, memory_order_relaxed);
-    bool goes_on = run > 0 && hfi_sub(now.us, breaker->run_us) <= hfi_ms_to_us(gap_ms);
-    run = goes_on ? run + (run < UINT32_MAX ? 1 : 0) : 1;
+    bool goes_on = hfi_sub(now.us, breaker->run_us) <= hfi_ms_to_us(gap_ms);
+    return goes_on ? atomic_load_explicit(&breaker->run, memory_order_relaxed) : 0;
+}
+
+/* The length of the unbroken run of failures that this one ends. */
+static uint32_t run_length(struct hfi_breaker *breaker, struct hf_mono now) {
+    uint32_t run = run_until(breaker, now);
+    run += run < UINT32_MAX ? 1 : 0;
     breaker->run_us = now.us;
     atomic_store_explicit(&breaker->run, run, memory_order_relaxed);
     return run;
@@ -239,7 +247,7 @@ uint64_t hfi_breaker_failures_to_trip(const struct hfi_breaker *breaker, struct 
         by_ratio = more > calls ? more : calls;
     }
     if (rules->consecutive > 0) {
-        uint32_t run = atomic_load_explicit(&breaker->run, memory_order_relaxed);
+        uint32_t run = run_until(breaker, now);
         by_run = run < rules->consecutive ? rules->consecutive - run : 0;
     }
     uint64_t least = by_ratio < by_run ? by_ratio : by_run;

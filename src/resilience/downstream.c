@@ -270,6 +270,11 @@ void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono n
 uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mono now, int64_t *retry_after_ms) {
     struct hfi_breaker_look look;
     hfi_breaker_look(&downstream->breaker, now, &look);
+    if (look.state == HF_BREAKER_HALF_OPEN) {
+        /* Who goes by this never enters without it: a lost probe has to be found out here, or nobody asks ever again. */
+        hfi_breaker_tick(&downstream->breaker, now);
+        hfi_breaker_look(&downstream->breaker, now, &look);
+    }
     uint32_t in_flight = atomic_load_explicit(&downstream->bulkhead.in_flight, memory_order_relaxed);
     uint32_t max = hfi_bulkhead_max(&downstream->bulkhead);
     uint32_t room = in_flight < max ? max - in_flight : 0;
