@@ -1,287 +1,334 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The breaker against a plain model over random operations. The model keeps every permit in a list and knows only the
- * rules of the design; after each operation state, generation, end of the break, probes and counts must agree.
- * HF_SEED repeats a run. B3, B6, B8, B10, B11, B15, B18, B24.
+ * The breaker against a plain model (reference.h) under chance: attempts of all ends, cancels, permits that nobody ever
+ * reports, clocks of threads that are behind, jumps, reloads, hands and restarts. After every step all that can be seen
+ * must agree. HF_SEED repeats a run; HF_FULL=1 makes the runs whole. B3, B6, B7, B8, B10, B11, B15, B18, B24, B26, B28,
+ * W1, W2, W6, W7, W12.
  */
+#include "reference.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "holdfast/error.h"
-#include "resilience/breaker.h"
 #include "seed.h"
 
 #define MS INT64_C(1000)
+#define HOUR (3600 * 1000 * MS)
 
-enum { PERMITS = 40, SAMPLES = 20000, STEPS = 4000, ROUNDS = 60 };
-
-struct held {
-    struct hf_permit permit;
-    bool used;
-    uint64_t generation;
-    bool probe, lapsed;
-    int64_t lease_us;
-};
-
-static struct model {
-    struct hfi_breaker_rules rules;
-    int64_t now_us, until_us, gate_us, healthy_us, ramp_us;
-    enum hf_breaker_state state;
-    uint64_t generation;
-    uint32_t trips, passed, failed, life;
-    struct held held[PERMITS];
-    struct {
-        int64_t tick;
-        bool failure;
-    } samples[SAMPLES];
-    int sample_count;
-} m;
 static struct hfi_breaker b;
+static struct hfi_breaker_rules rules[2]; /* those of now and the next ones */
+static int current;
+static struct reference r;
+static struct hf_permit permits[REFERENCE_PERMITS];
+static struct hfi_random dice;
+static int64_t clock_us;
 
-static struct hf_mono now(void) {
-    return (struct hf_mono){m.now_us};
+static struct {
+    uint64_t count;
+    enum hf_breaker_state last;
+    uint64_t generation;
+    bool broken;
+} heard;
+
+/* How often each thing happened: a run in which one never does proves little. */
+static struct {
+    uint64_t admitted, refused[HFI_REFUSED_GATE + 1], states[HF_BREAKER_ISOLATED + 1], lost, late, slow, reloads, behind;
+} tally;
+
+static uint64_t below(uint64_t bound) {
+    return hfi_random_below(&dice, bound);
 }
 
-static void go(enum hf_breaker_state to, int64_t until_us) {
-    m.state = to;
-    m.until_us = until_us;
-    m.generation++;
-    m.passed = m.failed = m.life = 0;
+static int64_t between(int64_t least, int64_t most) {
+    return least + (int64_t)below((uint64_t)(most - least) + 1);
 }
 
-static void to_open(void) {
-    bool healthy = (m.state == HF_BREAKER_CLOSED || m.state == HF_BREAKER_RAMP) &&
-                   m.now_us - m.healthy_us >= m.rules.window_ms * MS;
-    m.trips = healthy ? 1 : m.trips + 1;
-    int64_t length = m.rules.break_ms;
-    for (uint32_t i = 1; i < m.trips && length < m.rules.max_break_ms; i++)
-        length *= 2;
-    if (length > m.rules.max_break_ms)
-        length = m.rules.max_break_ms;
-    go(HF_BREAKER_OPEN, m.now_us + length * MS);
+static void hear(const struct hfi_breaker_event *event, void *user) {
+    (void)user;
+    heard.broken |= event->from != heard.last || !reference_legal(event->from, event->to);
+    heard.broken |= event->generation < heard.generation || event->reason[0] == '\0';
+    heard.last = event->to;
+    heard.generation = event->generation;
+    heard.count++;
 }
 
-static void to_ramp(void) {
-    m.healthy_us = m.ramp_us = m.now_us;
-    m.sample_count = 0;
-    go(m.rules.ramp_ms > 0 ? HF_BREAKER_RAMP : HF_BREAKER_CLOSED, 0);
+static struct hfi_breaker_rules any_rules(void) {
+    struct hfi_breaker_rules made = {.window_ms = between(500, 3000),
+                                     .slow_after_ms = between(5, 40),
+                                     .break_ms = between(20, 100),
+                                     .ramp_ms = below(3) ? between(50, 500) : 0,
+                                     .lease_ms = between(20, 200),
+                                     .slices = (uint32_t)between(HFI_WINDOW_SLICES_MIN, HFI_WINDOW_SLICES_MAX),
+                                     .ratio_permille = below(4) ? (uint32_t)between(200, 1000) : 1000,
+                                     .slow_permille = below(2) ? (uint32_t)between(300, 1000) : 0,
+                                     .break_jitter_permille = below(2) ? (uint32_t)below(500) : 0,
+                                     .break_factor_permille = (uint32_t)between(1000, 3000),
+                                     .min_calls = (uint32_t)between(1, 12),
+                                     .consecutive = below(2) ? (uint32_t)between(2, 8) : 0,
+                                     .probes = (uint32_t)between(1, HFI_BREAKER_PROBES_MAX),
+                                     .ramp_cap = (uint32_t)between(1, 40)};
+    made.max_break_ms = made.break_ms * between(1, 16);
+    made.tolerated = (uint32_t)below(made.probes);
+    return made;
 }
 
-static void judge(void) {
-    if (m.failed > m.rules.tolerated)
-        to_open();
-    else if (m.passed + m.failed >= m.rules.probes || m.life >= 10 * m.rules.probes)
-        to_ramp();
+/* The clock of the thread that comes now: most are right, some are behind. */
+static int64_t now_us(void) {
+    uint64_t kind = below(50);
+    int64_t behind_us = kind == 0 ? between(0, 2000 * MS) : kind < 5 ? between(0, 20 * MS) : 0;
+    tally.behind += behind_us > 0;
+    return clock_us - behind_us;
 }
 
-static uint32_t probes_out(void) {
-    uint32_t count = 0;
-    for (int i = 0; i < PERMITS; i++)
-        count += m.held[i].used && m.held[i].probe && !m.held[i].lapsed && m.held[i].generation == m.generation;
-    return count;
+static void compare(int64_t at_us) {
+    struct hfi_breaker_look look;
+    hfi_breaker_look(&b, (struct hf_mono){at_us}, &look);
+    reference_compare(&r, at_us, &look);
+    assert_int_equal(heard.count, r.moves);
+    assert_int_equal(heard.last, r.state);
+    assert_false(heard.broken);
+    tally.states[look.state]++;
 }
 
-static void tick(void) {
-    if (m.state == HF_BREAKER_OPEN && m.now_us >= m.until_us) {
-        go(HF_BREAKER_HALF_OPEN, 0);
-    } else if (m.state == HF_BREAKER_ISOLATED && m.until_us != HFI_FOREVER_US && m.now_us >= m.until_us) {
-        go(HF_BREAKER_HALF_OPEN, 0);
-    } else if (m.state == HF_BREAKER_RAMP && m.now_us - m.ramp_us >= m.rules.ramp_ms * MS) {
-        m.state = HF_BREAKER_CLOSED;
-    } else if (m.state == HF_BREAKER_HALF_OPEN) {
-        uint32_t lost = 0;
-        for (int i = 0; i < PERMITS; i++) {
-            struct held *h = &m.held[i];
-            if (h->used && h->probe && !h->lapsed && h->generation == m.generation && m.now_us > h->lease_us) {
-                h->lapsed = true;
-                lost++;
-            }
-        }
-        if (lost > 0) {
-            m.failed += lost;
-            m.life = 0;
-            judge();
-        }
-    }
+static uint32_t allowance(int64_t at_us) {
+    struct hfi_breaker_look look;
+    hfi_breaker_look(&b, (struct hf_mono){at_us}, &look);
+    assert_int_equal(look.probe_ready, look.allowance > 0 && look.state != HF_BREAKER_CLOSED && look.state != HF_BREAKER_RAMP);
+    return look.allowance;
 }
 
-static void sum(uint64_t *calls, uint64_t *failures) {
-    int64_t slice = m.rules.window_ms * MS / HFI_WINDOW_SLICES;
-    *calls = *failures = 0;
-    for (int i = 0; i < m.sample_count; i++) {
-        if (m.samples[i].tick > m.now_us / slice - HFI_WINDOW_SLICES) {
-            *calls += 1;
-            *failures += m.samples[i].failure;
-        }
-    }
+static bool enter(int64_t at_us) {
+    int64_t wait_ms = 0;
+    int i = reference_free(&r, below(REFERENCE_PERMITS));
+    if (i < 0)
+        return false;
+    uint32_t claimed = allowance(at_us);
+    enum hfi_admission got = hfi_breaker_enter(&b, (struct hf_mono){at_us}, &permits[i], &wait_ms);
+    reference_enter(&r, at_us, i, got, wait_ms, claimed);
+    tally.admitted += got == HFI_ADMITTED;
+    tally.refused[got]++;
+    compare(at_us);
+    return got == HFI_ADMITTED;
 }
 
-static void sample(bool failure) {
-    uint64_t calls, failures;
-    assert_true(m.sample_count < SAMPLES);
-    m.samples[m.sample_count].tick = m.now_us / (m.rules.window_ms * MS / HFI_WINDOW_SLICES);
-    m.samples[m.sample_count++].failure = failure;
-    sum(&calls, &failures);
-    if (failure && calls >= m.rules.min_calls && failures * 1000 >= m.rules.ratio_permille * calls)
-        to_open();
-}
-
-static void enter(struct hfi_random *random) {
-    struct held *h = &m.held[hfi_random_below(random, PERMITS)];
-    struct hf_permit permit;
-    int64_t wait = 0;
-    if (h->used)
+/* As many as it claims to admit now, and one more: exactly so many pass. */
+static void crowd(int64_t at_us) {
+    uint32_t claimed = allowance(at_us), passed = 0;
+    int room = 0;
+    for (int i = 0; i < REFERENCE_PERMITS; i++)
+        room += !r.permits[i].held && !r.permits[i].in_use;
+    if (claimed >= (uint32_t)room)
         return;
-    if (m.state != HF_BREAKER_CLOSED)
-        tick();
-    enum hfi_admission got = hfi_breaker_enter(&b, now(), &permit, &wait);
-    if (m.state == HF_BREAKER_OPEN) {
-        assert_int_equal(got, HFI_REFUSED_OPEN);
-    } else if (m.state == HF_BREAKER_ISOLATED) {
-        assert_int_equal(got, HFI_REFUSED_ISOLATED);
-    } else if (m.now_us < m.gate_us) {
-        assert_int_equal(got, HFI_REFUSED_GATE);
-    } else if (m.state == HF_BREAKER_HALF_OPEN) {
-        bool room = probes_out() + m.passed + m.failed < m.rules.probes;
-        assert_int_equal(got, room ? HFI_ADMITTED : HFI_REFUSED_HALF_OPEN);
-    } else if (m.state == HF_BREAKER_RAMP) {
-        assert_true(got == HFI_ADMITTED || got == HFI_REFUSED_RAMP); /* its numbers have tests of their own */
+    while (passed <= claimed && enter(at_us))
+        passed++;
+    assert_int_equal(passed, claimed);
+}
+
+/* One that is held; -1: none found. */
+static int any_held(void) {
+    for (int tries = 0; tries < 8; tries++) {
+        int i = (int)below(REFERENCE_PERMITS);
+        if (r.permits[i].held)
+            return i;
+    }
+    return -1;
+}
+
+static void leave(int64_t at_us) {
+    int i = any_held();
+    static uint64_t bias; /* of the peer: from all is well to all is lost */
+    if (below(400) == 0)
+        bias = below(11);
+    if (i < 0)
+        return;
+    enum hf_verdict verdict = below(8) == 0       ? HF_VERDICT_NEUTRAL
+                              : below(10) < bias ? HF_VERDICT_FAILURE
+                                                 : HF_VERDICT_SUCCESS;
+    enum hf_cause cause = (enum hf_cause)below(HF_CAUSES);
+    bool life = below(2) != 0;
+    struct hf_mono at = {at_us};
+    tally.late += r.permits[i].generation != r.generation;
+    tally.slow += at_us - r.permits[i].started_us > rules[current].slow_after_ms * MS;
+    if (below(20) == 0) {
+        verdict = HF_VERDICT_NEUTRAL;
+        life = false;
+        hfi_breaker_drop(&b, at, &permits[i]);
     } else {
-        assert_int_equal(got, HFI_ADMITTED);
+        assert_int_equal(hfi_breaker_leave(&b, at, &permits[i], verdict, cause, life), 0);
     }
-    if (got != HFI_ADMITTED) {
-        assert_true(wait >= 1);
-        return;
-    }
-    *h = (struct held){.permit = permit,
-                       .used = true,
-                       .generation = m.generation,
-                       .probe = m.state == HF_BREAKER_HALF_OPEN,
-                       .lease_us = m.now_us + m.rules.lease_ms * MS};
+    reference_leave(&r, at_us, i, verdict, cause, life);
+    compare(at_us);
+    assert_int_equal(hfi_breaker_leave(&b, at, &permits[i], HF_VERDICT_FAILURE, cause, life), HF_ESTATE); /* B6 */
 }
 
-static void leave(struct hfi_random *random) {
-    struct held *h = &m.held[hfi_random_below(random, PERMITS)];
-    if (!h->used)
+/* Out of a queue; one that may not begin goes back unused. */
+static void begin(int64_t at_us) {
+    int i = any_held();
+    if (i < 0)
         return;
-    enum hf_verdict verdict = (enum hf_verdict)hfi_random_below(random, 3);
-    bool life = hfi_random_below(random, 2) != 0;
-    bool locked = h->permit.slot != 0; /* probes and ramp permits let time catch up first */
-    if (locked && m.state != HF_BREAKER_CLOSED)
-        tick();
-    bool current = h->generation == m.generation && !h->lapsed;
-    h->used = false;
-    assert_int_equal(hfi_breaker_leave(&b, now(), &h->permit, verdict, HF_CAUSE_OTHER, life), 0);
-    assert_int_equal(hfi_breaker_leave(&b, now(), &h->permit, verdict, HF_CAUSE_OTHER, life), HF_ESTATE);
-    if (!current)
+    bool may = hfi_breaker_begin(&b, (struct hf_mono){at_us}, &permits[i]);
+    assert_int_equal(may, reference_begin(&r, at_us, i));
+    if (may)
         return;
-    if (h->probe) {
-        m.passed += verdict == HF_VERDICT_SUCCESS;
-        m.failed += verdict == HF_VERDICT_FAILURE;
-        m.life = verdict == HF_VERDICT_FAILURE ? 0 : m.life + (verdict == HF_VERDICT_NEUTRAL && life);
-        judge();
-    } else if (verdict != HF_VERDICT_NEUTRAL) {
-        sample(verdict == HF_VERDICT_FAILURE);
-    }
+    hfi_breaker_drop(&b, (struct hf_mono){at_us}, &permits[i]);
+    reference_leave(&r, at_us, i, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, false);
 }
 
-static void by_hand(struct hfi_random *random) {
-    int64_t length_ms;
-    switch (hfi_random_below(random, 6)) {
+static void lose(void) {
+    int i = any_held();
+    if (i < 0)
+        return;
+    reference_lose(&r, i);
+    tally.lost++;
+}
+
+static void reload(int64_t at_us) {
+    struct hfi_breaker_rules *next = &rules[1 - current];
+    *next = any_rules();
+    if (below(2)) { /* of the same shape */
+        next->window_ms = rules[current].window_ms;
+        next->slices = rules[current].slices;
+    }
+    assert_int_equal(hfi_breaker_reload(&b, (struct hf_mono){at_us}, next), 0);
+    reference_reload(&r, at_us, next);
+    current = 1 - current;
+    tally.reloads++;
+}
+
+static struct hfi_breaker_saved save(int64_t at_us) {
+    struct hfi_breaker_look look;
+    hfi_breaker_look(&b, (struct hf_mono){at_us}, &look);
+    struct hfi_breaker_saved saved = {.state = look.state, .until_us = look.until_us, .trips = look.trips};
+    snprintf(saved.reason, sizeof saved.reason, "%s", look.reason[0] ? look.reason : "saved");
+    return saved;
+}
+
+/* Another process takes up what this one knew: the permits of this one are gone with it. */
+static void restart(int64_t at_us) {
+    struct hfi_breaker_saved saved = save(at_us);
+    if (saved.state == HF_BREAKER_HALF_OPEN || saved.state == HF_BREAKER_RAMP)
+        saved.state = HF_BREAKER_CLOSED;
+    hfi_breaker_end(&b);
+    memset(&heard, 0, sizeof heard);
+    assert_int_equal(hfi_breaker_init(&b, &rules[current], hfi_random_next(&dice), hear, NULL), 0);
+    reference_init(&r, &rules[current]);
+    hfi_breaker_restore(&b, (struct hf_mono){at_us}, &saved);
+    reference_restore(&r, at_us, &saved);
+}
+
+/* What another node knew comes in while this one works. */
+static void hear_of_another(int64_t at_us) {
+    static const enum hf_breaker_state states[] = {HF_BREAKER_CLOSED, HF_BREAKER_OPEN, HF_BREAKER_ISOLATED};
+    struct hfi_breaker_saved saved = {.state = states[below(3)],
+                                      .until_us = at_us + between(-100 * MS, 3000 * MS),
+                                      .trips = (uint32_t)below(6),
+                                      .reason = "another node"};
+    hfi_breaker_restore(&b, (struct hf_mono){at_us}, &saved);
+    reference_restore(&r, at_us, &saved);
+}
+
+static void isolate(int64_t at_us) {
+    int64_t length_ms = below(3) ? between(1, 700) : 0;
+    hfi_breaker_isolate(&b, (struct hf_mono){at_us}, length_ms, "by hand");
+    reference_isolate(&r, at_us, length_ms > 0 ? at_us + length_ms * MS : HFI_FOREVER_US);
+}
+
+static void by_hand(int64_t at_us) {
+    int64_t length_ms = between(0, 50);
+    switch (below(7)) {
     case 0:
-        length_ms = (int64_t)hfi_random_below(random, 3) * 700;
-        hfi_breaker_isolate(&b, now(), length_ms, "by hand");
-        m.state == HF_BREAKER_ISOLATED ? (void)0 : go(HF_BREAKER_ISOLATED, 0);
-        m.until_us = length_ms > 0 ? m.now_us + length_ms * MS : HFI_FOREVER_US;
+        isolate(at_us);
         break;
     case 1:
-        hfi_breaker_close(&b, now());
-        bool by_time = m.state == HF_BREAKER_RAMP && m.now_us - m.ramp_us >= m.rules.ramp_ms * MS;
-        if (m.state != HF_BREAKER_CLOSED && !by_time)
-            go(HF_BREAKER_CLOSED, 0);
-        m.state = HF_BREAKER_CLOSED;
-        m.trips = 0;
-        m.gate_us = 0;
-        m.sample_count = 0;
-        m.healthy_us = m.now_us;
+        hfi_breaker_close(&b, (struct hf_mono){at_us});
+        reference_close(&r, at_us);
         break;
     case 2:
-        length_ms = (int64_t)hfi_random_below(random, 50);
-        hfi_breaker_gate(&b, (struct hf_mono){m.now_us + length_ms * MS});
-        if (m.gate_us < m.now_us + length_ms * MS)
-            m.gate_us = m.now_us + length_ms * MS;
+    case 3:
+        hfi_breaker_gate(&b, (struct hf_mono){at_us + length_ms * MS});
+        reference_gate(&r, at_us + length_ms * MS);
+        break;
+    case 4:
+        reload(at_us);
+        break;
+    case 5:
+        hear_of_another(at_us);
         break;
     default:
-        hfi_breaker_tick(&b, now());
-        tick();
+        if (below(4) == 0)
+            restart(at_us);
     }
 }
 
-static void compare(void) {
-    struct hfi_breaker_look look;
-    uint64_t calls, failures;
-    hfi_breaker_look(&b, now(), &look);
-    sum(&calls, &failures);
-    assert_int_equal(look.state, m.state);
-    assert_int_equal(look.generation, m.generation);
-    if (m.state == HF_BREAKER_OPEN || m.state == HF_BREAKER_ISOLATED)
-        assert_int_equal(look.until_us, m.until_us);
-    if (m.state == HF_BREAKER_HALF_OPEN)
-        assert_int_equal(look.probes_in_flight, probes_out());
-    if (m.state == HF_BREAKER_OPEN || m.state == HF_BREAKER_HALF_OPEN)
-        assert_int_equal(look.trips, m.trips);
-    if (m.state == HF_BREAKER_CLOSED || m.state == HF_BREAKER_RAMP) {
-        assert_int_equal(look.window.calls, calls);
-        assert_int_equal(look.window.failures, failures);
-    }
+static void pass_time(void) {
+    uint64_t kind = below(1000);
+    clock_us += kind == 0 ? between(0, 3 * HOUR) : kind < 30 ? between(0, 4000 * MS) : between(0, 6000);
+    if (below(8) == 0)
+        clock_us += clock_us % MS == 0 ? 0 : MS - clock_us % MS; /* whole numbers have edges of their own */
 }
 
-static void run(struct hfi_random *random) {
-    memset(&m, 0, sizeof m);
-    m.rules = (struct hfi_breaker_rules){.window_ms = 1200, .slices = 12,
-                                         .break_ms = 50,
-                                         .max_break_ms = 1000,
-                                         .ramp_ms = hfi_random_below(random, 3) ? 300 : 0,
-                                         .lease_ms = 150,
-                                         .ratio_permille = 500,
-                                         .break_factor_permille = 2000,
-                                         .min_calls = 1 + (uint32_t)hfi_random_below(random, 8),
-                                         .probes = 1 + (uint32_t)hfi_random_below(random, 5),
-                                         .ramp_cap = 8};
-    m.rules.tolerated = (uint32_t)hfi_random_below(random, m.rules.probes);
-    m.now_us = 1000000 * MS;
-    m.state = HF_BREAKER_CLOSED;
-    m.generation = 1;
-    hfi_breaker_init(&b, &m.rules, hfi_random_next(random), NULL, NULL);
-    for (int step = 0; step < STEPS; step++) {
-        uint64_t kind = hfi_random_below(random, 100);
-        if (kind < 20)
-            m.now_us += (int64_t)hfi_random_below(random, 10) * MS;
-        else if (kind < 23)
-            m.now_us += (int64_t)hfi_random_below(random, 2000) * MS;
-        else if (kind < 60)
-            enter(random);
-        else if (kind < 97)
-            leave(random);
-        else
-            by_hand(random);
-        compare();
+static void step(void) {
+    uint64_t kind = below(1000);
+    if (kind < 200) {
+        pass_time();
+        if (r.state == HF_BREAKER_OPEN && below(6) == 0)
+            clock_us = r.until_us + (int64_t)below(3) - 1; /* the very end of the break */
     }
+    int64_t at_us = now_us();
+    if (kind < 200)
+        ;
+    else if (kind < 560)
+        (void)enter(at_us);
+    else if (kind < 570)
+        crowd(at_us);
+    else if (kind < 930)
+        leave(at_us);
+    else if (kind < 950)
+        begin(at_us);
+    else if (kind < 965)
+        lose();
+    else if (kind < 990) {
+        hfi_breaker_tick(&b, (struct hf_mono){at_us});
+        reference_tick(&r, at_us);
+    } else
+        by_hand(at_us);
+    compare(at_us);
+    if (below(16) == 0)
+        compare(at_us + between(0, 5000 * MS)); /* looking ahead changes nothing */
+}
+
+static void run(int steps) {
+    memset(&tally, 0, sizeof tally);
+    memset(&heard, 0, sizeof heard);
+    memset(permits, 0, sizeof permits);
+    current = 0;
+    rules[0] = any_rules();
+    clock_us = 1000000 * MS;
+    assert_int_equal(hfi_breaker_init(&b, &rules[0], hfi_random_next(&dice), hear, NULL), 0);
+    reference_init(&r, &rules[0]);
+    for (int i = 0; i < steps; i++)
+        step();
     hfi_breaker_end(&b);
+    for (int i = HFI_REFUSED_OPEN; i <= HFI_REFUSED_GATE; i++)
+        assert_true(tally.refused[i] > 0);
+    for (int i = HF_BREAKER_CLOSED; i <= HF_BREAKER_ISOLATED; i++)
+        assert_true(tally.states[i] > 0);
+    assert_true(tally.admitted > 0 && tally.lost > 0 && tally.late > 0 && tally.slow > 0 && tally.reloads > 0);
+    assert_true(tally.behind > 0);
 }
 
 static void agrees_with_the_model(void **state) {
     (void)state;
-    struct hfi_random random;
-    hfi_random_seed(&random, test_seed("breaker model"));
-    for (int round = 0; round < ROUNDS; round++)
-        run(&random);
+    bool full = getenv("HF_FULL") != NULL;
+    hfi_random_seed(&dice, test_seed("breaker model"));
+    for (int round = 0; round < (full ? 40 : 5); round++)
+        run(full ? 100000 : 20000);
 }
 
 int main(void) {
