@@ -13,58 +13,124 @@
 
 /* A downstream that goes on, or one of its hosts, under another policy. */
 struct change {
-    struct hf_downstream *downstream; /* one reference */
-    struct hf_policy *from, *to;      /* of its target before and after, which outlive the change */
+    struct hf_downstream *downstream; /* one reference, which keeps `from` too */
+    struct hf_policy *from, *to;      /* `to` is of a target that outlives the change */
 };
 struct changes {
     struct change *items;
-    size_t count;
+    size_t count, done; /* the first `done` are made */
+};
+struct reload {
+    struct hfi_caller *caller;
+    struct hfi_roster *next;
+    struct hf_mono now;
+    struct changes given, hosts;
 };
 
-static size_t hosts_of(const struct hfi_target *target) {
-    return target->registry ? hfi_registry_count(target->registry) : 0;
+static struct hf_policy *policy_of(struct hf_downstream *downstream) {
+    return atomic_load(&downstream->policy);
 }
 
-/* The same policy needs no reload; each would keep memory for those who are reading the old one. */
-static bool is_changed(const struct hfi_target *before, const struct hfi_target *after) {
-    return memcmp(&before->policy->options, &after->policy->options, sizeof before->policy->options) != 0;
+/* What it has already needs no reload: each would keep memory for those who are reading the old one. */
+static bool differs(struct hf_downstream *downstream, const struct hf_policy *policy) {
+    return memcmp(&policy_of(downstream)->options, &policy->options, sizeof policy->options) != 0;
 }
 
-/* Under the lock. HF_ENOMEM: empty. */
-static int collect(const struct hfi_roster *old, const struct hfi_roster *next, struct changes *changes) {
-    size_t room = 0;
+/* Takes over the reference. */
+static void add(struct changes *changes, struct hf_downstream *downstream, struct hf_policy *to) {
+    changes->items[changes->count++] = (struct change){downstream, policy_of(downstream), to};
+}
+
+/* HF_ENOMEM: empty. */
+static int collect_given(struct reload *reload) {
+    const struct hfi_roster *next = reload->next;
+    reload->given.items = hfi_alloc_array(next->count + 1, sizeof *reload->given.items);
+    for (size_t i = 0; reload->given.items && i < next->count; i++) {
+        const struct hfi_target *after = next->given[i];
+        bool goes_on = hfi_roster_find(reload->caller->roster, after->downstream->name) != NULL;
+        if (goes_on && differs(after->downstream, after->policy))
+            add(&reload->given, hf_downstream_ref(after->downstream), after->policy);
+    }
+    return reload->given.items ? 0 : HF_ENOMEM;
+}
+
+/* Of the hosts of one downstream, those that have to follow it; `back`: those that follow it and must not. */
+static void pick_hosts(struct changes *changes, struct hf_downstream **hosts, size_t count,
+                       const struct hfi_target *after, bool back) {
+    for (size_t i = 0; i < count; i++) {
+        if (back ? policy_of(hosts[i]) == after->policy : differs(hosts[i], after->policy))
+            add(changes, hosts[i], back ? policy_of(after->downstream) : after->policy);
+        else
+            hf_downstream_unref(hosts[i]);
+    }
+}
+
+/* Under the lock, and when those given have their policy: a host that is made from then on takes it. HF_ENOMEM: empty. */
+static int collect_hosts(const struct reload *reload, struct changes *changes, bool back) {
+    const struct hfi_roster *old = reload->caller->roster, *next = reload->next;
+    size_t room = 1;
     for (size_t i = 0; i < old->count; i++)
-        room += 1 + hosts_of(old->given[i]);
-    struct hf_downstream **hosts = hfi_alloc_array(room + 1, sizeof(struct hf_downstream *));
-    changes->items = hfi_alloc_array(room + 1, sizeof *changes->items);
+        room += old->given[i]->registry ? hfi_registry_count(old->given[i]->registry) : 0;
+    struct hf_downstream **hosts = hfi_alloc_array(room, sizeof(struct hf_downstream *));
+    changes->items = hfi_alloc_array(room, sizeof *changes->items);
     for (size_t i = 0; hosts && changes->items && i < next->count; i++) {
-        const struct hfi_target *after = next->given[i], *before = hfi_roster_find(old, after->downstream->name);
-        if (!before || !is_changed(before, after))
-            continue;
-        size_t count = before->registry ? hfi_registry_list(before->registry, hosts, room) : 0;
-        hosts[count++] = hf_downstream_ref(before->downstream);
-        for (size_t j = 0; j < count; j++)
-            changes->items[changes->count++] = (struct change){hosts[j], before->policy, after->policy};
+        const struct hfi_target *before = hfi_roster_find(old, next->given[i]->downstream->name);
+        if (before && before->registry)
+            pick_hosts(changes, hosts, hfi_registry_list(before->registry, hosts, room), next->given[i], back);
     }
     int rc = hosts && changes->items ? 0 : HF_ENOMEM;
     hfi_free(hosts);
     return rc;
 }
 
-/* All of them, or none. */
-static int apply(struct changes *changes, struct hf_mono now) {
-    size_t done = 0;
-    int rc = 0;
-    for (; rc == 0 && done < changes->count; done += rc == 0)
-        rc = hfi_downstream_reload(changes->items[done].downstream, now, changes->items[done].to);
-    while (rc && done-- > 0)
-        hfi_downstream_reload(changes->items[done].downstream, now, changes->items[done].from);
+static int collect_hosts_locked(const struct reload *reload, struct changes *changes, bool back) {
+    pthread_mutex_lock(&reload->caller->lock);
+    int rc = collect_hosts(reload, changes, back);
+    pthread_mutex_unlock(&reload->caller->lock);
     return rc;
 }
 
-static void take_back(struct changes *changes, struct hf_mono now) {
+/* May call observers: not under the lock. */
+static int apply(struct changes *changes, struct hf_mono now) {
+    int rc = 0;
+    while (rc == 0 && changes->done < changes->count) {
+        const struct change *change = &changes->items[changes->done];
+        rc = hfi_downstream_reload(change->downstream, now, change->to);
+        changes->done += rc == 0;
+    }
+    return rc;
+}
+
+static void undo(struct changes *changes, struct hf_mono now) {
+    while (changes->done > 0) {
+        const struct change *change = &changes->items[--changes->done];
+        hfi_downstream_reload(change->downstream, now, change->from);
+    }
+}
+
+static void forget(struct changes *changes) {
     for (size_t i = 0; i < changes->count; i++)
-        hfi_downstream_reload(changes->items[i].downstream, now, changes->items[i].from);
+        hf_downstream_unref(changes->items[i].downstream);
+    hfi_free(changes->items);
+}
+
+/* Those given first: a host that is made meanwhile has the old policy and is collected, or has the new one. */
+static int change_policies(struct reload *reload) {
+    int rc = collect_given(reload);
+    if (rc == 0)
+        rc = apply(&reload->given, reload->now);
+    if (rc == 0)
+        rc = collect_hosts_locked(reload, &reload->hosts, false);
+    return rc ? rc : apply(&reload->hosts, reload->now);
+}
+
+static void take_back(struct reload *reload) {
+    struct changes made_meanwhile = {0};
+    undo(&reload->given, reload->now);
+    undo(&reload->hosts, reload->now);
+    if (collect_hosts_locked(reload, &made_meanwhile, true) == 0)
+        apply(&made_meanwhile, reload->now);
+    forget(&made_meanwhile);
 }
 
 /* Puts `next` in its place, with the hosts, and gives out what stood there. */
@@ -99,31 +165,24 @@ static int inject(const struct hfi_caller *caller, const struct hf_downstream_op
 
 int hfi_caller_reload(struct hfi_caller *caller, const struct hf_downstream_options *downstreams, size_t count,
                       struct hf_error *error) {
-    struct hf_mono now = caller->scheduler->ops->mono(caller->scheduler);
-    struct changes changes = {0};
-    struct hfi_roster *next = NULL;
+    struct reload reload = {.caller = caller, .now = caller->scheduler->ops->mono(caller->scheduler)};
     pthread_mutex_lock(&caller->reloading);
-    int rc = hfi_roster_new(caller, downstreams, count, caller->roster, &next, error);
+    int rc = hfi_roster_new(caller, downstreams, count, caller->roster, &reload.next, error);
     if (rc == 0) {
-        pthread_mutex_lock(&caller->lock);
-        rc = collect(caller->roster, next, &changes);
-        pthread_mutex_unlock(&caller->lock);
-        if (rc == 0)
-            rc = apply(&changes, now); /* may call observers: not under the lock */
+        rc = change_policies(&reload);
         if (rc == 0) {
             pthread_mutex_lock(&caller->lock);
-            rc = swap(caller, &next);
+            rc = swap(caller, &reload.next);
             pthread_mutex_unlock(&caller->lock);
-            if (rc)
-                take_back(&changes, now);
         }
+        if (rc)
+            take_back(&reload);
         rc = rc ? hfi_fail(error, rc, "reload", "the old downstreams stay", "out of memory")
                 : inject(caller, downstreams, count, error);
     }
-    hfi_roster_free(next); /* the old one, or what came of the new one */
+    forget(&reload.given);
+    forget(&reload.hosts);
+    hfi_roster_free(reload.next); /* the old one, or what came of the new one */
     pthread_mutex_unlock(&caller->reloading);
-    for (size_t i = 0; i < changes.count; i++)
-        hf_downstream_unref(changes.items[i].downstream);
-    hfi_free(changes.items);
     return rc;
 }

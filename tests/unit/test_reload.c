@@ -28,6 +28,10 @@ static struct hf_downstream_view look(struct hf_downstream *downstream) {
     return view;
 }
 
+static const struct hf_policy_options *look_policy(const struct hf_downstream *downstream) {
+    return &hfi_downstream_policy(downstream)->options;
+}
+
 static struct call_end call(const char *name, const char *path) {
     struct hf_request request = hf_request_to(name, "GET", path);
     request.no_retry = true;
@@ -183,6 +187,111 @@ static void v15_hosts_go_on(void **state) {
     assert_int_equal(call_once(&request).status, 200);
 }
 
+static uint32_t bulkhead_of(const char *host) {
+    struct hf_downstream *downstream = NULL;
+    assert_int_equal(hfi_caller_host(world->caller, "hooks", host, &downstream, NULL), 0);
+    uint32_t max = look_policy(downstream)->bulkhead_max;
+    hf_downstream_unref(downstream);
+    return max;
+}
+
+static void open_hooks(void) {
+    world->options = hf_downstream_at("hooks", NULL);
+    world->options.policy = &world->policy;
+    world->options.per_host = true;
+    call_world_open_with(answer, NULL);
+}
+
+/* Makes a host that is new, in the middle of the reload: another thread could. */
+static void make_host(const struct hf_downstream_event *event, void *user) {
+    char *made = user;
+    bool of_host = hf_downstream_host(event->downstream) != NULL;
+    made[of_host] = 1;
+    bulkhead_of(of_host ? "http://while-hosts.test" : "http://while-parent.test");
+}
+
+/* V15: a host that is made while the policies change gets the new one, whether before or after its downstream has it. */
+static void v15_a_host_made_meanwhile_follows(void **state) {
+    (void)state;
+    char made[2] = {0};
+    struct hf_downstream *host = NULL;
+    open_hooks();
+    assert_int_equal(hfi_caller_host(world->caller, "hooks", "http://old.test", &host, NULL), 0);
+    struct hf_mono now = world->s->ops->mono(world->s);
+    hfi_breaker_isolate(&world->d->breaker, now, 1000, "test"); /* whose end is told in the reload, as that of a break */
+    hfi_breaker_isolate(&host->breaker, now, 1000, "test");
+    hf_downstream_unref(host);
+    hfi_virtual_advance(world->s, 2000);
+    assert_int_equal(hf_downstream_observe(world->d, make_host, made), 0);
+    world->policy.bulkhead_max = 3;
+    assert_int_equal(reload(&world->options, 1, NULL, 0), 0);
+    assert_int_equal(made[0], 1);
+    assert_int_equal(made[1], 1);
+    hf_downstream_unobserve(world->d, make_host, made);
+    assert_int_equal(look_policy(world->d)->bulkhead_max, 3);
+    assert_int_equal(bulkhead_of("http://old.test"), 3);
+    assert_int_equal(bulkhead_of("http://while-parent.test"), 3);
+    assert_int_equal(bulkhead_of("http://while-hosts.test"), 3);
+}
+
+/* V15: what counts is the policy that a downstream has, not what the last reload of the client said. */
+static void v15_after_a_reload_by_hand(void **state) {
+    (void)state;
+    struct hf_policy_options other = world->policy;
+    struct hf_policy *by_hand;
+    struct hf_downstream *host = NULL;
+    open_hooks();
+    assert_int_equal(hfi_caller_host(world->caller, "hooks", "http://old.test", &host, NULL), 0);
+    other.bulkhead_max = 2;
+    assert_int_equal(hf_policy_new(&other, &by_hand, NULL), 0);
+    assert_int_equal(hf_downstream_reload(world->d, by_hand), 0);
+    assert_int_equal(hf_downstream_reload(host, by_hand), 0);
+    hf_policy_unref(by_hand);
+    hf_downstream_unref(host);
+    assert_int_equal(bulkhead_of("http://old.test"), 2);
+    assert_int_equal(bulkhead_of("http://new.test"), 2);
+    assert_int_equal(reload(&world->options, 1, NULL, 0), 0); /* the options it began with */
+    assert_int_equal(look_policy(world->d)->bulkhead_max, 64);
+    assert_int_equal(bulkhead_of("http://old.test"), 64);
+    assert_int_equal(bulkhead_of("http://new.test"), 64);
+}
+
+/* Without memory hosts keep their policy too, those with one of their own as well. */
+static void no_memory_changes_no_host(void **state) {
+    (void)state;
+    struct hf_policy_options other = world->policy;
+    struct hf_policy *by_hand;
+    struct hf_downstream *host = NULL;
+    int failures = 0;
+    open_hooks();
+    assert_int_equal(bulkhead_of("http://other.test"), 64);
+    assert_int_equal(hfi_caller_host(world->caller, "hooks", "http://own.test", &host, NULL), 0);
+    other.bulkhead_max = 2;
+    assert_int_equal(hf_policy_new(&other, &by_hand, NULL), 0);
+    assert_int_equal(hf_downstream_reload(host, by_hand), 0);
+    hf_policy_unref(by_hand);
+    hf_downstream_unref(host);
+    world->policy.bulkhead_max = 7;
+    for (long nth = 1;; nth++) {
+        hfi_alloc_fail(nth, 0);
+        int rc = reload(&world->options, 1, NULL, 0);
+        long count = hfi_alloc_count();
+        hfi_alloc_fail(0, 0);
+        if (rc == 0 && count < nth)
+            break;
+        if (rc == 0)
+            continue;
+        failures++;
+        assert_int_equal(rc, HF_ENOMEM);
+        assert_int_equal(look_policy(world->d)->bulkhead_max, 64);
+        assert_int_equal(bulkhead_of("http://other.test"), 64);
+        assert_int_equal(bulkhead_of("http://own.test"), 2);
+    }
+    assert_true(failures > 10);
+    assert_int_equal(bulkhead_of("http://other.test"), 7);
+    assert_int_equal(bulkhead_of("http://own.test"), 7);
+}
+
 /* Without memory the old ones stay, whole: their policy too. */
 static void no_memory_changes_nothing(void **state) {
     (void)state;
@@ -218,6 +327,9 @@ int main(void) {
         TEST(v15_all_or_nothing),
         TEST(calls_under_way_end_as_they_began),
         TEST(v15_hosts_go_on),
+        TEST(v15_a_host_made_meanwhile_follows),
+        TEST(v15_after_a_reload_by_hand),
+        TEST(no_memory_changes_no_host),
         TEST(no_memory_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
