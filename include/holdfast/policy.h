@@ -154,8 +154,10 @@ struct hf_ladder {
     uint32_t curve_length;
     uint64_t max_calls_per_job;     /* 100 */
     const struct hf_policy_options *policy; /* NULL: the type calls no downstream */
+    uint32_t redirects;             /* 0; those that one attempt may follow, each a request of its own */
     /* written by hf_ladder_check */
-    uint64_t worst_calls;           /* executions × attempts × (1 + hedges); 1 when not repeatable: more needs proof that nothing was sent */
+    uint64_t worst_calls;           /* requests: executions × attempts × (1 + hedges) × (1 + redirects); 1 + redirects when not
+                                       repeatable: more needs proof that nothing was sent */
     int64_t time_to_death_ms;       /* Σ waits + executions × min(total, execution timeout), saturating */
 };
 static inline void hf_ladder_init(struct hf_ladder *ladder) {

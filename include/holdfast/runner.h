@@ -220,7 +220,8 @@ HF_API struct hf_downstream *hf_runner_downstream(struct hf_runner *runner, cons
 /*
  * hf_client_reload for the downstreams that this runner's jobs call: checked first, the old ones stay on any error. Job
  * types, queues, limits of the node and webhooks stay as they are, so a downstream that a job type calls may not vanish
- * (HF_ECONFIG). What is parked is looked at again. Any thread, before, during and after the run. Since 0.1.
+ * (HF_ECONFIG), and the ladder is proven as at the start: every job type has to fit its downstream, max_calls_per_job as
+ * well (HF_ECONFIG). What is parked is looked at again. Any thread, before, during and after the run. Since 0.1.
  */
 HF_API int hf_runner_reload(struct hf_runner *runner, const struct hf_downstream_options *downstreams, size_t count,
                             struct hf_error *error);

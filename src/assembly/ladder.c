@@ -28,19 +28,18 @@ static void note(const struct hf_finding *finding, void *user) {
         hfi_fail(prover->error, HF_ECONFIG, what, finding->fix, "%s", finding->why);
 }
 
-/* The policy a downstream of the array has; NULL: it is not there. */
-static const struct hf_policy_options *policy_of(const struct hf_downstream_options *downstreams, size_t count,
-                                                 const char *name, const struct hf_policy_options *defaults) {
+/* The downstream of that name in the array. False: it is not there. */
+static bool find(const struct hf_downstream_options *downstreams, size_t count, const char *name,
+                 struct hf_downstream_options *known) {
     for (size_t i = 0; i < count; i++) {
-        struct hf_downstream_options known;
         const struct hf_downstream_options *from =
             (const void *)((const char *)downstreams + i * downstreams->size); /* arrays step by the first one's size */
-        hf_downstream_options_init(&known);
-        memcpy(&known, from, from->size < sizeof known ? from->size : sizeof known);
-        if (known.name != NULL && strcmp(known.name, name) == 0)
-            return known.policy != NULL ? known.policy : defaults;
+        hf_downstream_options_init(known);
+        memcpy(known, from, from->size < sizeof *known ? from->size : sizeof *known);
+        if (known->name != NULL && strcmp(known->name, name) == 0)
+            return true;
     }
-    return NULL;
+    return false;
 }
 
 int hfi_ladder_prove(const struct hfi_rulebook *book, const struct hf_downstream_options *downstreams, size_t count,
@@ -53,6 +52,7 @@ int hfi_ladder_prove(const struct hfi_rulebook *book, const struct hf_downstream
     for (size_t i = 0; i < hfi_rulebook_type_count(book); i++) {
         const struct hfi_type *type = hfi_rulebook_type_at(book, i);
         struct prover prover = {type->options.name, error};
+        struct hf_downstream_options called;
         struct hf_ladder ladder;
         hf_ladder_init(&ladder);
         ladder.max_executions = type->policy.max_executions;
@@ -61,8 +61,10 @@ int hfi_ladder_prove(const struct hfi_rulebook *book, const struct hf_downstream
         ladder.curve_ms = type->policy.waits_ms;
         ladder.curve_length = type->policy.length;
         ladder.max_calls_per_job = max_calls_per_job > 0 ? max_calls_per_job : UINT64_MAX;
-        if (type->options.downstream != NULL)
-            ladder.policy = policy_of(downstreams, count, type->options.downstream, &defaults);
+        if (type->options.downstream != NULL && find(downstreams, count, type->options.downstream, &called)) {
+            ladder.policy = called.policy != NULL ? called.policy : &defaults;
+            ladder.redirects = called.redirects_max;
+        }
         if (hf_ladder_check(&ladder, note, &prover) != 0)
             return error->code != 0 ? error->code : HF_EINVAL;
     }

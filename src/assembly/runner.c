@@ -324,6 +324,8 @@ int hf_runner_reload(struct hf_runner *runner, const struct hf_downstream_option
     if (runner == NULL || (count > 0 && (downstreams == NULL || downstreams->size == 0)))
         return hfi_fail(error, HF_EINVAL, "reload", "use hf_downstream_options_init", "no runner, or not initialised");
     int code = check_types(runner, downstreams, count, error);
+    if (code == 0) /* a reload can break what the start has proven (V15) */
+        code = hfi_ladder_prove(runner->book, downstreams, count, runner->options.max_calls_per_job, error);
     if (code == 0)
         code = hf_client_reload(runner->client, downstreams, count, error);
     if (code == 0 && !atomic_exchange(&runner->reload_posted, true)) {

@@ -4,6 +4,7 @@
  * real calls and how much time can one job cost at worst? It only looks. Pure, any thread.
  */
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -32,10 +33,21 @@ static int64_t execution_ms(const struct hf_ladder *ladder, const struct hf_poli
     return limit > 0 && limit < policy->total_timeout_ms ? limit : policy->total_timeout_ms;
 }
 
+/* Saturating: the widest factors of all layers do not fit. */
+static uint64_t multiply(uint64_t a, uint64_t b) {
+    return a > 0 && b > UINT64_MAX / a ? UINT64_MAX : a * b;
+}
+
+/* Of one execution, at most (V12). */
+static uint64_t attempts_of(const struct hf_policy_options *policy) {
+    return multiply((uint64_t)policy->retry_max + 1, (uint64_t)policy->hedge_max + 1);
+}
+
 static void work_out(struct hf_ladder *ladder, const struct hf_policy_options *policy) {
-    uint64_t attempts = policy == NULL ? 0 : ((uint64_t)policy->retry_max + 1) * ((uint64_t)policy->hedge_max + 1); /* V12 */
+    uint64_t attempts = policy == NULL ? 0 : attempts_of(policy);
     /* What may not be repeated reaches the peer once: every further try needs proof that nothing was sent. */
-    ladder->worst_calls = ladder->repeatable ? ladder->max_executions * attempts : attempts > 0 ? 1 : 0;
+    uint64_t sent = ladder->repeatable ? multiply(ladder->max_executions, attempts) : attempts > 0 ? 1 : 0;
+    ladder->worst_calls = multiply(sent, (uint64_t)ladder->redirects + 1); /* each hop is a request */
     ladder->time_to_death_ms = hfi_add(waits_ms(ladder), hfi_mul(ladder->max_executions, execution_ms(ladder, policy)));
 }
 
@@ -55,17 +67,29 @@ static bool check_own(const struct hf_ladder *ladder, struct hfi_findings *f) {
     return f->errors == before;
 }
 
+static void find_too_many(const struct hf_ladder *ladder, const struct hf_policy_options *policy,
+                          struct hfi_findings *f) {
+    char hops[80] = "";
+    uint64_t each = (uint64_t)ladder->redirects + 1, executions = ladder->repeatable ? ladder->max_executions : 1;
+    if (each > 1)
+        snprintf(hops, sizeof hops, ", each of %llu requests with its redirects,", (unsigned long long)each);
+    hfi_find(f, true, "ladder.calls", "max_calls_per_job",
+             "lower max_executions, retry.max, hedge.max or redirects.max, or raise max_calls_per_job if the downstream "
+             "can bear it",
+             "%llu execution%s of %llu attempt%s%s make %llu real calls for one job, %llu are allowed",
+             (unsigned long long)executions, executions == 1 ? "" : "s",
+             (unsigned long long)(ladder->repeatable ? attempts_of(policy) : 1),
+             ladder->repeatable && attempts_of(policy) > 1 ? "s" : "", hops, (unsigned long long)ladder->worst_calls,
+             (unsigned long long)ladder->max_calls_per_job);
+}
+
 static void check_both(const struct hf_ladder *ladder, const struct hf_policy_options *policy, struct hfi_findings *f) {
     if (ladder->execution_timeout_ms > 0 && policy->total_timeout_ms >= ladder->execution_timeout_ms)
         hfi_find(f, true, "ladder.execution", "execution_timeout", "above the downstream's total_timeout",
                  "a call may take %s, the execution only %s: it would be cut before its outcome is known",
                  TEXT(policy->total_timeout_ms), TEXT(ladder->execution_timeout_ms));
     if (ladder->worst_calls > ladder->max_calls_per_job)
-        hfi_find(f, true, "ladder.calls", "max_calls_per_job",
-                 "lower max_executions, retry.max or hedge.max, or raise max_calls_per_job if the downstream can bear it",
-                 "%u executions of %llu attempts make %llu real calls for one job, %llu are allowed",
-                 ladder->max_executions, (unsigned long long)(ladder->worst_calls / ladder->max_executions),
-                 (unsigned long long)ladder->worst_calls, (unsigned long long)ladder->max_calls_per_job);
+        find_too_many(ladder, policy, f);
     if (!ladder->repeatable && policy->hedge_max > 0) /* V11 */
         hfi_find(f, true, "ladder.hedge", "repeatable", "set hedge.max of the downstream to 0, or repeatable to true",
                  "a hedge is a second call, and this type must not make one");

@@ -505,7 +505,59 @@ static void a_broken_ladder_is_refused(void **state) {
     assert_int_equal(hf_runner_new(store, &options, &runner, &error), HF_ECONFIG);
     assert_string_equal(error.what, "job type push: max_calls_per_job");
     options.max_calls_per_job = 24;
+    downstream.redirects_max = 1; /* each hop is a call */
+    assert_int_equal(hf_runner_new(store, &options, &runner, &error), HF_ECONFIG);
+    downstream.redirects_max = 0;
     assert_int_equal(hf_runner_new(store, &options, &runner, &error), 0);
+    hf_runner_free(runner);
+    hf_store_close(store);
+}
+
+/* V15, 2.7: a reload is proven as a start is; what breaks the ladder is refused, and the old one goes on. */
+static void v15_a_reload_is_proven_too(void **state) {
+    (void)state;
+    struct hf_store *store = open_store(true);
+    struct hf_downstream_options downstream = hf_downstream_at("d", "http://127.0.0.1:1");
+    struct hf_runner_options options = hf_runner_calling(&downstream, 1);
+    struct hf_policy_options policy;
+    struct hf_type_options type;
+    struct hf_error error = hf_error_none();
+    assert_non_null(store);
+    hf_type_options_init(&type);
+    type.kind = HF_KIND_HTTP;
+    type.name = "push";
+    type.downstream = "d";
+    type.execution_timeout_ms = 91000;
+    options.types = &type;
+    options.type_count = 1;
+    options.max_calls_per_job = 24; /* 6 executions of 4 attempts */
+    struct hf_runner *runner = new_runner(store, &options);
+    assert_non_null(runner);
+    hf_policy_options_init(&policy);
+    policy.bulkhead_max = 1;
+    downstream.policy = &policy;
+    policy.total_timeout_ms = 91000; /* the execution would be cut before the call ends */
+    assert_int_equal(hf_runner_reload(runner, &downstream, 1, &error), HF_ECONFIG);
+    assert_string_equal(error.what, "job type push: execution_timeout");
+    policy.total_timeout_ms = 90999;
+    policy.hedge_max = 1;
+    assert_int_equal(hf_runner_reload(runner, &downstream, 1, &error), HF_ECONFIG);
+    assert_string_equal(error.what, "job type push: max_calls_per_job");
+    policy.hedge_max = 0;
+    downstream.redirects_max = 1; /* V12: each hop is a call */
+    assert_int_equal(hf_runner_reload(runner, &downstream, 1, &error), HF_ECONFIG);
+    assert_string_equal(error.what, "job type push: max_calls_per_job");
+    struct hf_downstream *d = hf_runner_downstream(runner, "d");
+    struct hf_permit permits[2];
+    for (int i = 0; i < 2; i++) /* the old bulkhead holds more than one */
+        assert_int_equal(hf_guard_enter(d, &permits[i], NULL), 0);
+    downstream.redirects_max = 0;
+    assert_int_equal(hf_runner_reload(runner, &downstream, 1, &error), 0);
+    struct hf_permit third;
+    assert_int_equal(hf_guard_enter(d, &third, NULL), HF_EREJECTED);
+    for (int i = 0; i < 2; i++)
+        hf_guard_leave(d, &permits[i], HF_VERDICT_NEUTRAL);
+    hf_downstream_unref(d);
     hf_runner_free(runner);
     hf_store_close(store);
 }
@@ -514,6 +566,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(a_broken_ladder_is_refused),
+        cmocka_unit_test(v15_a_reload_is_proven_too),
         cmocka_unit_test(noop_jobs_run_and_the_runner_ends),
         cmocka_unit_test(http_jobs_reach_the_server_once_each),
         cmocka_unit_test(hanging_handlers_take_no_other_queue_hostage),

@@ -349,6 +349,35 @@ static void s0_11_the_product_and_the_time(void **state) {
     assert_int_equal(ladder.time_to_death_ms, 16560000 + 6 * 120000);
 }
 
+/* V12: each hop of a redirect is a request too, of a call that is not repeated as well. */
+static void v12_redirects_are_calls(void **state) {
+    (void)state;
+    struct hf_policy_options o;
+    hf_policy_options_init(&o);
+    struct hf_ladder ladder = job(&o);
+    ladder.redirects = 5;
+    ladder.max_calls_per_job = 144;
+    assert_int_equal(check_job(&ladder), 0);
+    assert_int_equal(ladder.worst_calls, 144); /* 4 calls × 6 runs × (1 + 5) */
+    ladder.max_calls_per_job = 143;
+    assert_int_equal(check_job(&ladder), 1);
+    assert_string_equal(found.rule[0], "ladder.calls");
+    assert_non_null(strstr(found.why[0], "6 executions of 4 attempts, each of 6 requests with its redirects, make 144"));
+    ladder.repeatable = false;
+    assert_int_equal(check_job(&ladder), 0);
+    assert_int_equal(ladder.worst_calls, 6);
+    ladder.max_calls_per_job = 5;
+    assert_int_equal(check_job(&ladder), 1);
+    assert_non_null(strstr(found.why[0], "1 execution of 1 attempt, each of 6 requests with its redirects, make 6"));
+    ladder.repeatable = true;
+    ladder.max_executions = ladder.redirects = UINT32_MAX; /* saturates, never wraps */
+    assert_int_equal(check_job(&ladder), 1);
+    assert_true(ladder.worst_calls == UINT64_MAX);
+    ladder.policy = NULL;
+    assert_int_equal(check_job(&ladder), 0);
+    assert_int_equal(ladder.worst_calls, 0);
+}
+
 static void the_execution_must_hold_the_call(void **state) {
     (void)state;
     struct hf_policy_options o;
@@ -441,6 +470,7 @@ int main(void) {
         cmocka_unit_test(frozen_with_its_rules),
         cmocka_unit_test(size_first),
         cmocka_unit_test(s0_11_the_product_and_the_time),
+        cmocka_unit_test(v12_redirects_are_calls),
         cmocka_unit_test(the_execution_must_hold_the_call),
         cmocka_unit_test(curves),
         cmocka_unit_test(the_figures),

@@ -73,12 +73,15 @@ static void check_job(struct hfi_config *config, const struct hfi_job_setting *j
     ladder.execution_timeout_ms = job->execution_timeout_ms >= 0 ? job->execution_timeout_ms : config->settings.execution_timeout_ms;
     ladder.max_calls_per_job = config->settings.max_calls_per_job;
     ladder.policy = downstream ? &downstream->policy : NULL;
+    ladder.redirects = downstream ? downstream->redirects_max : 0;
     hf_ladder_check(&ladder, report, &finder);
     worst->name = job->item.name;
     worst->queue = job->queue;
     worst->downstream = job->downstream;
     worst->executions = ladder.max_executions;
-    worst->attempts = downstream ? (uint32_t)(ladder.worst_calls / (job->repeatable ? ladder.max_executions : 1)) : 0;
+    worst->attempts = downstream ? (uint32_t)(ladder.worst_calls / (job->repeatable ? ladder.max_executions : 1) /
+                                              (ladder.redirects + 1))
+                                 : 0;
     worst->calls = ladder.worst_calls;
     worst->to_death_ms = ladder.time_to_death_ms;
 }

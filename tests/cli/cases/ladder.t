@@ -63,3 +63,21 @@ JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME
 push      default  slow                 6              4                24          4h45m
 w.yaml: 1 error, 2 warnings
 [2]
+
+# V12: each hop of a redirect is a request of its own, of a call that must not be repeated as well.
+file hops.yaml
+downstreams:
+  hops: {url: http://d.example, redirects: {max: 5}}
+jobs:
+  push: {kind: http, downstream: hops}
+  once: {kind: http, downstream: hops, repeatable: false}
+end
+$ holdfast check --config hops.yaml
+~ E hops.yaml:4:3: defaults.max_calls_per_job, job push: 6 executions of 4 attempts, each of 6 requests with its redirects, make 144 real calls for one job, 100 are allowed .* \[ladder.calls\]
+DOWNSTREAM  ATTEMPTS  LONGEST CALL  FIRST CUT TRY  OPENS AFTER  BREAKS
+~ hops               4 .*
+JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME TO DEATH
+push      default  hops                 6              4               144          4h45m
+once      default  hops                 6              1                 6          4h45m
+hops.yaml: 1 error, 0 warnings
+[2]
