@@ -15,7 +15,7 @@
 #define CURL_MAP(X)                                                                                                    \
     X(0, OK, OK, RECEIVE, YES)                                                                                         \
     X(1, UNSUPPORTED_PROTOCOL, REFUSED, LOCAL, NO)                                                                     \
-    X(2, FAILED_INIT, REFUSED, LOCAL, NO)                                                                              \
+    X(2, FAILED_INIT, BUSY, LOCAL, NO)                                                                                 \
     X(3, URL_MALFORMAT, REFUSED, LOCAL, NO)                                                                            \
     X(4, NOT_BUILT_IN, REFUSED, LOCAL, NO)                                                                             \
     X(5, COULDNT_RESOLVE_PROXY, DOWN, RESOLVE, NO)                                                                     \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SQL Server's and MySQL's error numbers as sets. Both report chains, and every error of one is looked at: any
- * transient match wins, then any permanent one; what no set knows is transient [S0.3, S0.5]. A number that is in two
- * sets counts in the first. Pure, any thread.
+ * transient match wins, then any permanent one; what no set knows is transient [S0.3, S0.5]. No
+ * number is in two sets. Pure, any thread.
  */
 #include "resilience/table.h"
 
@@ -47,8 +47,7 @@ static const int mssql_moving[] = {
 };
 
 static const int mssql_core[] = {
-    233, 997, 1204, 1205, 1222, 4060, 4221, 10060, 10928, 10929, 40143, 40197, 40501, 40540, 40613, 42108, 42109,
-    49918, 49919, 49920,
+    997, 40143, 40197, 40540, 49918, 49919, 49920,
 };
 
 static const int mssql_more[] = {
@@ -87,7 +86,11 @@ static const int mysql_failover[] = {
 };
 
 static const int mysql_unknown[] = {
-    1317, 1969, 2006, 2013, 2055, 3024, 3169,
+    1969, 2006, 2013, 2055, 3024, 3169,
+};
+
+static const int mysql_interrupted[] = {
+    1317,
 };
 
 static const int mysql_commit[] = {
@@ -111,7 +114,7 @@ static const struct number_set mssql[] = {
     SET("mssql.lock", BUSY, WAIT, YES, false, mssql_lock, "deadlocks, locks, write conflicts"),
     SET("mssql.resource", DOWN_LATER, WAIT, YES, false, mssql_resource, "memory, workers, limits of the service"),
     SET("mssql.moving", DOWN, WAIT, YES, false, mssql_moving, "a database that starts, moves or fails over"),
-    SET("mssql.core", DOWN, WAIT, MAYBE, false, mssql_core, "what Azure SQL calls transient"),
+    SET("mssql.core", DOWN, WAIT, MAYBE, false, mssql_core, "what Azure SQL calls transient besides"),
     SET("mssql.more", DOWN, WAIT, MAYBE, false, mssql_more, "what Microsoft's clients retry besides"),
     SET("mssql.permanent", REFUSED, WAIT, YES, false, mssql_permanent, "statement, data, constraint or login"),
 };
@@ -123,6 +126,7 @@ static const struct number_set mysql[] = {
     SET("mysql.cut", DOWN, WAIT, MAYBE, false, mysql_cut, "the connection was cut"),
     SET("mysql.failover", DOWN, WAIT, YES, false, mysql_failover, "read-only, or not part of the cluster now"),
     SET("mysql.unknown_outcome", DOWN, WAIT, MAYBE, false, mysql_unknown, "nobody knows how it ended"),
+    SET("mysql.interrupted", BUSY, WAIT, MAYBE, false, mysql_interrupted, "cancelled by who asked, or killed"),
     SET("mysql.commit", BUSY, WAIT, MAYBE, false, mysql_commit,
         "an error during COMMIT or ROLLBACK: often a cluster's deadlock"),
     SET("mysql.permanent", REFUSED, WAIT, YES, false, mysql_permanent, "statement, data, constraint or login"),

@@ -155,6 +155,11 @@ static void every_curlcode_is_in_the_table(void **state) {
             assert_int_equal(o.klass, HF_CLASS_TRANSIENT);
         }
     assert_int_equal(missing, sizeof obsolete / sizeof *obsolete);
+    struct hf_outcome no_room; /* libcurl's word for a lack of resources too [S0.3] */
+    hf_classify_curl(CURLE_FAILED_INIT, HF_SENT_MAYBE, &no_room);
+    assert_int_equal(no_room.klass, HF_CLASS_TRANSIENT);
+    assert_int_equal(no_room.verdict, HF_VERDICT_NEUTRAL);
+    assert_int_equal(no_room.sent, HF_SENT_NO);
     assert_true(CURL_LAST >= 100);
     /* What newer ones raise, by number. */
     assert_int_equal(hf_curl_number("CURLE_TOO_LARGE"), 100);
