@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a guarded attempt costs: hf_guard_enter + hf_guard_leave while closed (two exact clock readings included), one
- * such reading alone, a refusal by an open breaker, and hf_guard_run around an empty function. Medians of rounds in CPU
- * time, one JSON line. A refusal is a plain return code, not an exception (F7). Usage: guard [CALLS_PER_ROUND].
+ * What a guarded attempt costs: hf_guard_enter + hf_guard_leave while closed, with exact and with coarse latency, from one
+ * thread and from two on one downstream, a refusal by an open breaker with and without its outcome, hf_guard_run around an
+ * empty function, and the bare clocks beside them. CPU time of the calling thread, medians of rounds; two threads are
+ * quoted by the slower of both. One JSON line per result. A refusal is
+ * a plain return code, not an exception (F7). Usage: guard [CALLS_PER_ROUND].
  */
-#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -79,27 +82,85 @@ static double median_ns(void (*once)(void), long calls) {
     return rounds[ROUNDS / 2];
 }
 
-int main(int argc, char **argv) {
+static void refused_with_outcome(void) {
+    struct hf_permit permit;
+    if (hf_guard_enter(downstream, &permit, rejection) != HF_EREJECTED)
+        abort();
+}
+
+static void read_coarse(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    __asm__ volatile("" : : "m"(now) : "memory");
+}
+
+static void tell(const char *what, const char *latency, int threads, long calls, double ns) {
+    printf("{\"bench\":\"guard\",\"what\":\"%s\",\"latency\":\"%s\",\"threads\":%d,\"calls\":%ld,\"rounds\":%d,\"ns\":%.1f}\n",
+           what, latency, threads, calls, ROUNDS, ns);
+}
+
+struct worker {
+    pthread_t thread;
+    pthread_barrier_t *gate;
+    long calls;
+    double ns;
+};
+
+static void *work(void *user) {
+    struct worker *worker = user;
+    pthread_barrier_wait(worker->gate);
+    worker->ns = median_ns(pass, worker->calls);
+    return NULL;
+}
+
+static double both_ns(long calls) {
+    struct worker workers[2];
+    pthread_barrier_t gate;
+    pthread_barrier_init(&gate, NULL, 2);
+    for (int i = 0; i < 2; i++) {
+        workers[i] = (struct worker){.gate = &gate, .calls = calls};
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+            abort();
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(workers[i].thread, NULL);
+    pthread_barrier_destroy(&gate);
+    return workers[0].ns > workers[1].ns ? workers[0].ns : workers[1].ns;
+}
+
+static bool open_one(enum hf_latency latency) {
     struct hf_policy_options options;
     struct hf_policy *policy;
-    long calls = argc > 1 ? atol(argv[1]) : 1000000;
-    hf_log_set(HF_LOG_ERROR, NULL, NULL);
     hf_policy_options_init(&options);
     options.breaker_break_ms = options.breaker_max_break_ms = 3600000;
-    rejection = hf_outcome_new();
-    if (calls < 1 || rejection == NULL || hf_policy_new(&options, &policy, NULL) != 0 ||
-        hf_downstream_new("bench", policy, &downstream, NULL) != 0)
-        return 1;
-    double clock_ns = median_ns(read_clock, calls);
-    double closed_ns = median_ns(pass, calls);
-    double run_ns = median_ns(whole, calls);
-    trip();
-    double refused_ns = median_ns(be_refused, calls);
-    printf("{\"bench\":\"guard\",\"calls\":%ld,\"rounds\":%d,\"clock_ns\":%.1f,\"enter_leave_ns\":%.1f,"
-           "\"run_empty_ns\":%.1f,\"refused_ns\":%.1f}\n",
-           calls, ROUNDS, clock_ns, closed_ns, run_ns, refused_ns);
-    hf_downstream_unref(downstream);
+    options.latency = latency;
+    if (hf_policy_new(&options, &policy, NULL) != 0)
+        return false;
+    int code = hf_downstream_new("bench", policy, &downstream, NULL);
     hf_policy_unref(policy);
+    return code == 0;
+}
+
+int main(int argc, char **argv) {
+    static const char *const names[] = {"exact", "coarse"};
+    long calls = argc > 1 ? atol(argv[1]) : 1000000;
+    hf_log_set(HF_LOG_ERROR, NULL, NULL);
+    rejection = hf_outcome_new();
+    if (calls < 1 || rejection == NULL)
+        return 1;
+    tell("clock", "exact", 1, calls, median_ns(read_clock, calls));
+    tell("clock", "coarse", 1, calls, median_ns(read_coarse, calls));
+    for (int latency = HF_LATENCY_EXACT; latency <= HF_LATENCY_COARSE; latency++) {
+        if (!open_one((enum hf_latency)latency))
+            return 1;
+        tell("enter_leave", names[latency], 1, calls, median_ns(pass, calls));
+        tell("enter_leave", names[latency], 2, calls, both_ns(calls));
+        tell("run_empty", names[latency], 1, calls, median_ns(whole, calls));
+        trip();
+        tell("refused", names[latency], 1, calls, median_ns(be_refused, calls));
+        tell("refused_with_outcome", names[latency], 1, calls, median_ns(refused_with_outcome, calls));
+        hf_downstream_unref(downstream);
+    }
     hf_outcome_free(rejection);
     return 0;
 }

@@ -55,6 +55,8 @@ struct hf_permit {
     int64_t lease_us;
     uint32_t slot;
     uint32_t state; /* 0 none, 1 held, 2 reported */
+    uint32_t term;
+    uint32_t reserved;
 };
 
 /*

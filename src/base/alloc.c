@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LINE ((size_t)64)
+
 static atomic_bool watched; /* somebody called hfi_alloc_fail in this process */
 static atomic_bool persistent;
 static atomic_long failing; /* number of the allocation that fails; 0 = none */
@@ -36,6 +38,16 @@ void *hfi_alloc_array(size_t count, size_t size) {
     if (size > 0 && count > SIZE_MAX / size)
         return NULL;
     return hfi_alloc(count * size);
+}
+
+void *hfi_alloc_lines(size_t size) {
+    if (refused() || size > SIZE_MAX - LINE)
+        return NULL;
+    size_t whole = (size + LINE - 1) / LINE * LINE;
+    void *memory = aligned_alloc(LINE, whole);
+    if (memory)
+        memset(memory, 0, whole);
+    return memory;
 }
 
 void *hfi_realloc(void *memory, size_t size) {

@@ -31,37 +31,13 @@ struct hf_mono hfi_mono_now_coarse(void) {
     return (struct hf_mono){read_us(CLOCK_MONOTONIC_COARSE)};
 }
 
+int64_t hfi_mono_coarse_step_us(void) {
+    struct timespec step;
+    return clock_getres(CLOCK_MONOTONIC_COARSE, &step) == 0 ? step.tv_sec * SECOND_US + step.tv_nsec / 1000 : 0;
+}
+
 struct hf_wall hfi_wall_now(void) {
     return (struct hf_wall){read_us(CLOCK_REALTIME)};
-}
-
-int64_t hfi_add(int64_t a, int64_t b) {
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return b > 0 ? INT64_MAX : INT64_MIN;
-    return sum;
-}
-
-int64_t hfi_sub(int64_t a, int64_t b) {
-    int64_t difference;
-    if (__builtin_sub_overflow(a, b, &difference))
-        return b < 0 ? INT64_MAX : INT64_MIN;
-    return difference;
-}
-
-int64_t hfi_mul(int64_t a, int64_t b) {
-    int64_t product;
-    if (__builtin_mul_overflow(a, b, &product))
-        return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
-    return product;
-}
-
-int64_t hfi_ms_to_us(int64_t ms) {
-    return hfi_mul(ms, 1000);
-}
-
-int64_t hfi_us_to_ms_up(int64_t us) {
-    return us / 1000 + (us % 1000 > 0 ? 1 : 0);
 }
 
 /* Both ways count in eras of 400 years = 146,097 days that begin on 1 March, so that the leap day comes last. */

@@ -40,7 +40,7 @@ int hfi_breaker_init(struct hfi_breaker *breaker, const struct hfi_breaker_rules
                      hfi_breaker_fn on_change, void *user) {
     memset(breaker, 0, sizeof *breaker);
     atomic_init(&breaker->word, (uint64_t)1 << 8 | HF_BREAKER_CLOSED);
-    atomic_init(&breaker->rules, rules);
+    hfi_breaker_take_rules(breaker, rules);
     int code = hfi_breaker_windows_init(breaker, rules);
     if (code != 0)
         return code;
@@ -53,6 +53,7 @@ int hfi_breaker_init(struct hfi_breaker *breaker, const struct hfi_breaker_rules
 
 void hfi_breaker_end(struct hfi_breaker *breaker) {
     hfi_breaker_windows_end(breaker);
+    hfi_shards_end(&breaker->shards);
     hfi_free(breaker->more);
     pthread_mutex_destroy(&breaker->lock);
 }
@@ -143,6 +144,8 @@ void hfi_breaker_move_locked(struct hfi_breaker *breaker, struct hf_mono now, en
     hfi_breaker_turn_locked(breaker, now);
     hfi_breaker_sum_locked(breaker, now, &event.window, &event.causes);
     prepare(breaker, now, from, to);
+    breaker->peak_from_us = now.us; /* a healthy window is one without a change */
+    breaker->peak = 0;
     keep_reason(breaker, to, code, text);
     if (to == HF_BREAKER_ISOLATED) {
         snprintf(isolated, sizeof isolated, "isolated: %s", text);
@@ -306,7 +309,9 @@ uint32_t hfi_breaker_probes_in_flight(const struct hfi_breaker *breaker) {
 uint32_t hfi_breaker_ramp_limit(const struct hfi_breaker *breaker, struct hf_mono now) {
     const struct hfi_breaker_rules *rules = hfi_breaker_rules(breaker);
     int64_t ramp_ms = rules->ramp_ms;
+    uint32_t peak = breaker->healthy_peak;
     int64_t cap = rules->ramp_cap > 0 ? rules->ramp_cap : 1;
+    cap = peak > 0 && peak < cap ? peak : cap;
     int64_t t_ms = hfi_sub(now.us, breaker->ramp_from_us) / 1000;
     t_ms = t_ms > 0 ? t_ms : 0; /* the clock of another thread may be behind */
     if (t_ms >= ramp_ms)

@@ -9,7 +9,9 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "holdfast/error.h"
 #include "holdfast/guard.h"
+#include "resilience/shards.h"
 #include "resilience/window.h"
 
 /*
@@ -27,7 +29,7 @@ struct hfi_breaker_rules {
     uint32_t slices; /* of the window */
     uint32_t ratio_permille, slow_permille, break_jitter_permille, break_factor_permille;
     uint32_t min_calls, consecutive, probes, tolerated;
-    uint32_t ramp_cap; /* in flight at the end of the ramp: the bulkhead's max */
+    uint32_t ramp_cap; /* in flight at the end of the ramp, unless the last healthy window had fewer: the bulkhead's max */
 };
 
 enum hfi_admission {
@@ -94,15 +96,20 @@ struct hfi_breaker {
     _Atomic int64_t gate_us;  /* not before; 0 = none */
     _Atomic int64_t turn_us;  /* from then on the window has to be turned before a sample */
     const struct hfi_breaker_rules *_Atomic rules;
-    _Atomic uint64_t successes; /* samples that passed */
-    _Atomic uint32_t run;       /* consecutive failures */
-    pthread_mutex_t lock;       /* guards what follows */
+    _Atomic int64_t slow_us;  /* longer is slow; INT64_MAX: nothing is. Of the rules, as the next */
+    _Atomic int64_t lease_us;
+    _Atomic uint32_t run;     /* consecutive failures */
+    struct hfi_shards shards; /* samples that passed, neutral ends; the bulkhead's permits */
+    _Atomic uint64_t stray_successes, stray_failures; /* of probes and of older generations: no samples */
+    pthread_mutex_t lock;     /* guards what follows */
     uint32_t trips;
     int64_t run_us; /* when the last of them came */
     uint64_t failures, slow;
     struct hfi_window window;
     struct hfi_window *slow_window; /* once slow_permille was given */
     int64_t healthy_since_us, changed_us;
+    int64_t peak_from_us;           /* since then `peak` counts */
+    uint32_t peak, healthy_peak;    /* in flight at once: so far, and in the last whole window while closed; 0: unknown */
     struct hfi_breaker_probe probe; /* the first slot */
     uint32_t next_stamp;
     uint32_t probes_passed, probes_failed, neutral_run;
@@ -143,9 +150,67 @@ bool hfi_breaker_begin(struct hfi_breaker *breaker, struct hf_mono now, struct h
    answers. */
 int hfi_breaker_leave(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit,
                       enum hf_verdict verdict, enum hf_cause cause, bool life);
+/* It never came to an attempt after all, and is no end either: only the slot is free again. */
+void hfi_breaker_forgo(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit);
+uint64_t hfi_breaker_failures(struct hfi_breaker *breaker); /* samples that failed, since the start */
 void hfi_breaker_drop(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit); /* never started: neutral */
 /* Takes back lapsed probe leases and ends breaks and ramps that are over; also done inside enter. */
 void hfi_breaker_tick(struct hfi_breaker *breaker, struct hf_mono now);
+
+#define HFI_PERMIT_HELD 1u
+#define HFI_PERMIT_REPORTED 2u
+#define HFI_SLOT_NONE 0u         /* admitted while closed */
+#define HFI_SLOT_RAMP UINT32_MAX /* admitted by the ramp; any other: stamp << 8 | probe slot + 1 */
+
+static inline uint64_t hfi_breaker_word(const struct hfi_breaker *breaker) {
+    return atomic_load_explicit(&breaker->word, memory_order_acquire);
+}
+static inline enum hf_breaker_state hfi_word_state(uint64_t word) {
+    return (enum hf_breaker_state)(word & 0xff);
+}
+static inline uint64_t hfi_word_generation(uint64_t word) {
+    return word >> 8;
+}
+
+/* Closed, with no gate ever set or lifted by time: the price of an enter is a glance. */
+static inline bool hfi_breaker_is_closed(const struct hfi_breaker *breaker) {
+    return hfi_word_state(hfi_breaker_word(breaker)) == HF_BREAKER_CLOSED &&
+           atomic_load_explicit(&breaker->gate_us, memory_order_relaxed) == 0;
+}
+
+/* The common cases of enter and leave, for who has looked up its shard already: closed, and a plain success that needs no
+   lock. False: nothing has happened, take the long way. */
+static inline bool hfi_breaker_enter_closed(const struct hfi_breaker *breaker, struct hf_mono now,
+                                            struct hf_permit *permit) {
+    uint64_t word = hfi_breaker_word(breaker);
+    if (hfi_word_state(word) != HF_BREAKER_CLOSED ||
+        now.us < atomic_load_explicit(&breaker->gate_us, memory_order_relaxed))
+        return false;
+    permit->generation = hfi_word_generation(word);
+    permit->started_us = now.us;
+    permit->lease_us = hfi_add(now.us, atomic_load_explicit(&breaker->lease_us, memory_order_relaxed));
+    permit->slot = HFI_SLOT_NONE;
+    permit->state = HFI_PERMIT_HELD;
+    return true;
+}
+static inline bool hfi_breaker_leave_closed(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit,
+                                            enum hf_verdict verdict, struct hfi_shard_use use) {
+    if (permit->slot != HFI_SLOT_NONE || verdict == HF_VERDICT_FAILURE)
+        return false;
+    if (verdict == HF_VERDICT_NEUTRAL) { /* decides nothing, whatever the generation (B9, B28) */
+        permit->state = HFI_PERMIT_REPORTED;
+        HFI_SHARD_ADD(use, neutrals, 1);
+        return true;
+    }
+    if (hfi_word_generation(hfi_breaker_word(breaker)) != permit->generation ||
+        now.us >= atomic_load_explicit(&breaker->turn_us, memory_order_relaxed) ||
+        atomic_load_explicit(&breaker->run, memory_order_relaxed) != 0 ||
+        now.us - permit->started_us > atomic_load_explicit(&breaker->slow_us, memory_order_relaxed))
+        return false;
+    permit->state = HFI_PERMIT_REPORTED;
+    HFI_SHARD_ADD(use, successes, 1);
+    return true;
+}
 
 void hfi_breaker_gate(struct hfi_breaker *breaker, struct hf_mono until); /* only ever later */
 void hfi_breaker_isolate(struct hfi_breaker *breaker, struct hf_mono now, int64_t for_ms, const char *reason);

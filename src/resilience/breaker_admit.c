@@ -97,13 +97,11 @@ static enum hfi_admission enter_locked(struct hfi_breaker *breaker, struct hf_mo
 
 enum hfi_admission hfi_breaker_enter(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit,
                                      int64_t *retry_after_ms) {
+    permit->state = 0;
+    if (hfi_breaker_enter_closed(breaker, now, permit))
+        return HFI_ADMITTED;
     uint64_t word = hfi_breaker_word(breaker);
     int64_t gate_us = atomic_load_explicit(&breaker->gate_us, memory_order_relaxed);
-    permit->state = 0;
-    if (hfi_word_state(word) == HF_BREAKER_CLOSED && now.us >= gate_us) {
-        grant(breaker, now, hfi_word_generation(word), HFI_SLOT_NONE, permit);
-        return HFI_ADMITTED;
-    }
     if (hfi_word_state(word) == HF_BREAKER_OPEN) {
         int64_t until_us = atomic_load_explicit(&breaker->until_us, memory_order_relaxed);
         if (now.us < until_us) { /* refusing takes no lock and never moves `until` (B15) */
@@ -158,8 +156,7 @@ bool hfi_breaker_begin(struct hfi_breaker *breaker, struct hf_mono now, struct h
 }
 
 static bool is_slow(const struct hfi_breaker *breaker, struct hf_mono now, const struct hf_permit *permit) {
-    const struct hfi_breaker_rules *rules = hfi_breaker_rules(breaker);
-    return rules->slow_permille > 0 && hfi_sub(now.us, permit->started_us) > hfi_ms_to_us(rules->slow_after_ms);
+    return hfi_sub(now.us, permit->started_us) > atomic_load_explicit(&breaker->slow_us, memory_order_relaxed);
 }
 
 static void leave_probe_locked(struct hfi_breaker *breaker, struct hf_mono now, const struct hf_permit *permit,
@@ -180,43 +177,39 @@ static void leave_probe_locked(struct hfi_breaker *breaker, struct hf_mono now, 
     hfi_breaker_judge_locked(breaker, now, "probe_failed", slow ? HF_CAUSE_SLOW : cause);
 }
 
+/* A report that is no sample: of a probe, of an older generation, or neutral. */
+static void count_stray(struct hfi_breaker *breaker, enum hf_verdict verdict) {
+    if (verdict == HF_VERDICT_NEUTRAL)
+        HFI_SHARD_ADD(hfi_shards_mine(&breaker->shards), neutrals, 1);
+    else
+        atomic_fetch_add_explicit(verdict == HF_VERDICT_SUCCESS ? &breaker->stray_successes : &breaker->stray_failures, 1,
+                                  memory_order_relaxed);
+}
+
 static void leave_locked(struct hfi_breaker *breaker, struct hf_mono now, const struct hf_permit *permit,
                          enum hf_verdict verdict, enum hf_cause cause, bool life) {
     if (permit->slot != HFI_SLOT_NONE)
         hfi_breaker_tick_locked(breaker, now);
-    if (!is_current(breaker, permit))
-        return; /* an older generation is telemetry only (B6, B8) */
-    if (permit->slot != HFI_SLOT_NONE && permit->slot != HFI_SLOT_RAMP) {
-        leave_probe_locked(breaker, now, permit, verdict, cause, life);
+    bool current = is_current(breaker, permit); /* an older generation is telemetry only (B6, B8) */
+    bool ramp = permit->slot == HFI_SLOT_RAMP;
+    if (current && ramp && breaker->ramp_in_flight > 0)
+        breaker->ramp_in_flight--;
+    if (current && (permit->slot == HFI_SLOT_NONE || ramp) && verdict != HF_VERDICT_NEUTRAL) {
+        hfi_breaker_sample_locked(breaker, now, verdict == HF_VERDICT_FAILURE, is_slow(breaker, now, permit), cause);
         return;
     }
-    if (permit->slot == HFI_SLOT_RAMP && breaker->ramp_in_flight > 0)
-        breaker->ramp_in_flight--;
-    if (verdict != HF_VERDICT_NEUTRAL) /* that decides nothing (B9, B28) */
-        hfi_breaker_sample_locked(breaker, now, verdict == HF_VERDICT_FAILURE, is_slow(breaker, now, permit), cause);
-}
-
-/* A plain success while closed, in the slice in which the last one was: the common case, without the lock. */
-static bool leave_closed(struct hfi_breaker *breaker, struct hf_mono now, const struct hf_permit *permit,
-                         enum hf_verdict verdict) {
-    if (permit->slot != HFI_SLOT_NONE)
-        return false;
-    if (verdict == HF_VERDICT_NEUTRAL || !is_current(breaker, permit))
-        return true;
-    if (verdict != HF_VERDICT_SUCCESS || now.us >= atomic_load_explicit(&breaker->turn_us, memory_order_relaxed) ||
-        atomic_load_explicit(&breaker->run, memory_order_relaxed) != 0 || is_slow(breaker, now, permit))
-        return false;
-    atomic_fetch_add_explicit(&breaker->successes, 1, memory_order_relaxed);
-    return true;
+    count_stray(breaker, verdict);
+    if (current && permit->slot != HFI_SLOT_NONE && !ramp)
+        leave_probe_locked(breaker, now, permit, verdict, cause, life);
 }
 
 int hfi_breaker_leave(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit,
                       enum hf_verdict verdict, enum hf_cause cause, bool life) {
     if (permit->state != HFI_PERMIT_HELD)
         return HF_ESTATE;
-    permit->state = HFI_PERMIT_REPORTED;
-    if (leave_closed(breaker, now, permit, verdict))
+    if (hfi_breaker_leave_closed(breaker, now, permit, verdict, hfi_shards_mine(&breaker->shards)))
         return 0;
+    permit->state = HFI_PERMIT_REPORTED;
     pthread_mutex_lock(&breaker->lock);
     leave_locked(breaker, now, permit, verdict, cause, life);
     hfi_breaker_unlock(breaker);
@@ -225,4 +218,24 @@ int hfi_breaker_leave(struct hfi_breaker *breaker, struct hf_mono now, struct hf
 
 void hfi_breaker_drop(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit) {
     (void)hfi_breaker_leave(breaker, now, permit, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, false);
+}
+
+void hfi_breaker_forgo(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit) {
+    permit->state = 0;
+    if (permit->slot == HFI_SLOT_NONE)
+        return;
+    pthread_mutex_lock(&breaker->lock);
+    hfi_breaker_tick_locked(breaker, now);
+    if (is_current(breaker, permit) && permit->slot == HFI_SLOT_RAMP)
+        breaker->ramp_in_flight -= breaker->ramp_in_flight > 0 ? 1 : 0;
+    else if (is_current(breaker, permit))
+        leave_probe_locked(breaker, now, permit, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, false);
+    hfi_breaker_unlock(breaker);
+}
+
+uint64_t hfi_breaker_failures(struct hfi_breaker *breaker) {
+    pthread_mutex_lock(&breaker->lock);
+    uint64_t failures = breaker->failures;
+    pthread_mutex_unlock(&breaker->lock);
+    return failures;
 }

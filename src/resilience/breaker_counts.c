@@ -64,13 +64,30 @@ struct hfi_breaker_more *hfi_breaker_more_locked(struct hfi_breaker *breaker) {
 }
 
 static void totals_of(const struct hfi_breaker *breaker, uint64_t *totals) {
-    totals[HFI_COLUMN_CALLS] =
-        atomic_load_explicit(&breaker->successes, memory_order_relaxed) + breaker->failures;
+    totals[HFI_COLUMN_CALLS] = hfi_shards_successes(&breaker->shards) + breaker->failures;
     totals[HFI_COLUMN_FAILURES] = breaker->failures;
+}
+
+/* At a new slice: what the shards had in flight at most goes to the peak of this window (2.5: the cap of a ramp). */
+static void watch_peak(struct hfi_breaker *breaker, struct hf_mono now) {
+    uint32_t peak = hfi_shards_peak(&breaker->shards);
+    hfi_shards_slice(&breaker->shards);
+    if (hfi_word_state(hfi_breaker_word(breaker)) != HF_BREAKER_CLOSED)
+        return;
+    breaker->peak = peak > breaker->peak ? peak : breaker->peak;
+    if (breaker->peak_from_us == 0)
+        breaker->peak_from_us = now.us;
+    if (hfi_sub(now.us, breaker->peak_from_us) < hfi_ms_to_us(hfi_breaker_rules(breaker)->window_ms))
+        return;
+    breaker->healthy_peak = breaker->peak;
+    breaker->peak = 0;
+    breaker->peak_from_us = now.us;
 }
 
 void hfi_breaker_turn_locked(struct hfi_breaker *breaker, struct hf_mono now) {
     uint64_t totals[HFI_COLUMNS];
+    if (now.us >= atomic_load_explicit(&breaker->turn_us, memory_order_relaxed))
+        watch_peak(breaker, now);
     totals_of(breaker, totals);
     hfi_window_turn(&breaker->window, now, totals);
     /* Those made later keep step with it, though the clock of the thread that made them was behind. */
@@ -108,6 +125,13 @@ void hfi_breaker_forget_locked(struct hfi_breaker *breaker) {
 }
 
 /* ------------------------------------------------------------------ new rules */
+
+void hfi_breaker_take_rules(struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules) {
+    int64_t slow_us = rules->slow_permille > 0 ? hfi_ms_to_us(rules->slow_after_ms) : INT64_MAX;
+    atomic_store_explicit(&breaker->slow_us, slow_us, memory_order_relaxed);
+    atomic_store_explicit(&breaker->lease_us, hfi_ms_to_us(rules->lease_ms), memory_order_relaxed);
+    atomic_store_explicit(&breaker->rules, rules, memory_order_release);
+}
 
 /* Makes what `rules` need beside what is there: windows of another shape, or one for slow calls. 0 or HF_ENOMEM. */
 static int new_windows(const struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules, bool same_shape,
@@ -148,7 +172,7 @@ int hfi_breaker_reload(struct hfi_breaker *breaker, struct hf_mono now, const st
             end_window(breaker->slow_window);
             breaker->slow_window = made[1];
         }
-        atomic_store_explicit(&breaker->rules, rules, memory_order_release);
+        hfi_breaker_take_rules(breaker, rules);
         hfi_breaker_turn_locked(breaker, now);
         if (hfi_word_state(hfi_breaker_word(breaker)) == HF_BREAKER_HALF_OPEN)
             hfi_breaker_judge_locked(breaker, now, "probe_failed", HF_CAUSE_OTHER);
@@ -217,7 +241,7 @@ void hfi_breaker_sample_locked(struct hfi_breaker *breaker, struct hf_mono now, 
                                enum hf_cause cause) {
     hfi_breaker_turn_locked(breaker, now);
     if (!failure) {
-        atomic_fetch_add_explicit(&breaker->successes, 1, memory_order_relaxed);
+        HFI_SHARD_ADD(hfi_shards_mine(&breaker->shards), successes, 1);
         atomic_store_explicit(&breaker->run, 0, memory_order_relaxed);
     }
     breaker->failures += failure ? 1 : 0;

@@ -6,21 +6,6 @@
 
 /* What the files of the breaker share; nobody else includes it. Names with _locked want the lock held. */
 
-#define HFI_PERMIT_HELD 1u
-#define HFI_PERMIT_REPORTED 2u
-#define HFI_SLOT_NONE 0u          /* admitted while closed */
-#define HFI_SLOT_RAMP UINT32_MAX  /* admitted by the ramp; any other: stamp << 8 | probe slot + 1 */
-
-static inline uint64_t hfi_breaker_word(const struct hfi_breaker *breaker) {
-    return atomic_load_explicit(&breaker->word, memory_order_acquire);
-}
-static inline enum hf_breaker_state hfi_word_state(uint64_t word) {
-    return (enum hf_breaker_state)(word & 0xff);
-}
-static inline uint64_t hfi_word_generation(uint64_t word) {
-    return word >> 8;
-}
-
 static inline const struct hfi_breaker_rules *hfi_breaker_rules(const struct hfi_breaker *breaker) {
     return atomic_load_explicit(&breaker->rules, memory_order_acquire);
 }
@@ -38,6 +23,7 @@ void hfi_breaker_trip_locked(struct hfi_breaker *breaker, struct hf_mono now, co
 void hfi_breaker_tick_locked(struct hfi_breaker *breaker, struct hf_mono now);
 /* Enough probes came back? Then to the ramp (or open, for `code` and the cause of the last failure). */
 void hfi_breaker_judge_locked(struct hfi_breaker *breaker, struct hf_mono now, const char *code, enum hf_cause cause);
+void hfi_breaker_take_rules(struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules);
 int hfi_breaker_windows_init(struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules);
 void hfi_breaker_windows_end(struct hfi_breaker *breaker);
 /* One completed attempt of this generation, while closed or ramping: counts it, and trips when that is enough. */

@@ -13,11 +13,12 @@ uint32_t hfi_call_hedges(const struct hfi_target *target, const struct hf_reques
     return repeatable && !request->no_hedge && !request->no_retry ? target->downstream->policy->options.hedge_max : 0;
 }
 
-static int64_t delay_ms(const struct hf_downstream *downstream) {
+static int64_t delay_ms(struct hf_downstream *downstream) {
     const struct hf_policy_options *policy = &downstream->policy->options;
-    if (!policy->hedge_p95 || hfi_histogram_total(&downstream->histogram) < LIVE_SAMPLES)
+    int64_t live_us = policy->hedge_p95 ? hfi_downstream_quantile(downstream, 950, LIVE_SAMPLES) : -1;
+    if (live_us < 0)
         return policy->hedge_delay_ms;
-    int64_t live_ms = hfi_us_to_ms_up(hfi_histogram_quantile(&downstream->histogram, 950));
+    int64_t live_ms = hfi_us_to_ms_up(live_us);
     return live_ms > LIVE_FLOOR_MS ? live_ms : LIVE_FLOOR_MS;
 }
 

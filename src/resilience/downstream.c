@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "resilience/cause.h"
 
-#define FULL_WAIT_MS 100 /* a bulkhead frees a place when an attempt ends: soon */
 
 static void tell(const struct hfi_breaker_event *event, void *user) {
     struct hf_downstream *downstream = user;
@@ -42,7 +41,10 @@ static int begin(struct hf_downstream *made, const struct hf_policy *policy, uin
         hfi_breaker_end(&made->breaker);
         return HF_ENOMEM;
     }
-    hfi_bulkhead_init(&made->bulkhead, policy->options.bulkhead_max);
+    hfi_bulkhead_init(&made->bulkhead, &made->breaker.shards, &made->breaker.lock, policy->options.bulkhead_max,
+                      policy->breaker.lease_ms);
+    atomic_init(&made->coarse, policy->options.latency == HF_LATENCY_COARSE);
+    atomic_init(&made->queues, policy->options.bulkhead_queue > 0);
     hfi_rate_set(&made->rate, policy->options.rate_per_s, policy->options.rate_burst);
     pthread_mutex_init(&made->reloading, NULL);
     atomic_init(&made->references, 1);
@@ -51,7 +53,7 @@ static int begin(struct hf_downstream *made, const struct hf_policy *policy, uin
 
 /* NULL: no memory. */
 static struct hf_downstream *make(const char *name, struct hf_policy *policy) {
-    struct hf_downstream *made = hfi_alloc(sizeof *made);
+    struct hf_downstream *made = hfi_alloc_lines(sizeof *made);
     uint64_t seed;
     if (made == NULL)
         return NULL;
@@ -160,14 +162,9 @@ void hfi_admission_outcome(enum hfi_admission admission, int64_t retry_after_ms,
     hfi_outcome_message(outcome, "%s", rows[admission].why);
 }
 
-static void count(_Atomic uint64_t *counter) {
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
-static int refuse(struct hf_downstream *downstream, struct hf_outcome *rejection, enum hfi_admission admission,
-                  int64_t retry_after_ms) {
-    count(&downstream->calls);
-    count(&downstream->rejections);
+static int refuse(struct hf_downstream *downstream, struct hfi_shard_use use, struct hf_outcome *rejection,
+                  enum hfi_admission admission, int64_t retry_after_ms) {
+    HFI_SHARD_ADD(use, rejections, 1);
     if (rejection == NULL)
         return HF_EREJECTED;
     if (admission != HFI_ADMITTED) {
@@ -181,47 +178,101 @@ static int refuse(struct hf_downstream *downstream, struct hf_outcome *rejection
 }
 
 /* Gives a place back, and tells a guard that waits for it. */
-static void free_place(struct hf_downstream *downstream) {
-    hfi_bulkhead_leave(&downstream->bulkhead);
+static void free_place(struct hf_downstream *downstream, struct hfi_shard_use use, uint32_t term) {
+    hfi_bulkhead_leave(use, term);
+    if (!atomic_load_explicit(&downstream->queues, memory_order_relaxed))
+        return;
+    atomic_thread_fence(memory_order_seq_cst); /* the place before the look at who waits (waiting.h) */
     struct hfi_line *line = atomic_load(&downstream->line);
     if (line != NULL && atomic_load(&line->waiting) > 0)
         hfi_line_announce(line);
 }
 
-/* No token: what was taken for the attempt goes back. No sample (B19). */
-static int refuse_by_rate(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
-                          struct hf_outcome *rejection, int64_t wait_us) {
-    free_place(downstream);
-    hfi_breaker_drop(&downstream->breaker, now, permit);
-    count(&downstream->calls);
-    count(&downstream->rejections);
+/* No token. No sample (B19). */
+static int refuse_by_rate(struct hf_downstream *downstream, struct hfi_shard_use use, struct hf_outcome *rejection,
+                          int64_t wait_us) {
+    HFI_SHARD_ADD(use, rejections, 1);
     atomic_fetch_add_explicit(&downstream->rate_limited, 1, memory_order_relaxed);
     if (rejection == NULL)
         return HF_EREJECTED;
     hfi_outcome_init(rejection);
     hfi_outcome_rejected(rejection, "rate.limited", hfi_us_to_ms_up(wait_us));
-    hfi_outcome_message(rejection, "our own limit of %g/s", downstream->policy->options.rate_per_s);
+    hfi_outcome_message(rejection, "our own limit of %g/s", hfi_downstream_policy(downstream)->options.rate_per_s);
     return HF_EREJECTED;
+}
+
+static int enter_carefully(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                           struct hf_outcome *rejection) {
+    struct hfi_breaker *breaker = &downstream->breaker;
+    struct hfi_shard_use use = hfi_shards_mine(&breaker->shards);
+    int64_t retry_after_ms = 1, wait_us;
+    permit->state = 0;
+    if (downstream->parent != NULL && hfi_breaker_isolated(&downstream->parent->breaker, now, &retry_after_ms))
+        return refuse(downstream, use, rejection, HFI_REFUSED_ISOLATED, retry_after_ms); /* that means all its hosts */
+    if (!hfi_breaker_enter_closed(breaker, now, permit)) {
+        enum hfi_admission admission = hfi_breaker_enter(breaker, now, permit, &retry_after_ms);
+        if (admission != HFI_ADMITTED)
+            return refuse(downstream, use, rejection, admission, retry_after_ms);
+    }
+    if (hfi_rate_on(&downstream->rate) && !hfi_rate_take(&downstream->rate, now, &wait_us)) {
+        hfi_breaker_forgo(breaker, now, permit);
+        return refuse_by_rate(downstream, use, rejection, wait_us);
+    }
+    if (now.us >= atomic_load_explicit(&downstream->bulkhead.term_end_us, memory_order_relaxed))
+        hfi_bulkhead_turn(&downstream->bulkhead, now, hfi_downstream_policy(downstream)->breaker.lease_ms);
+    if (hfi_bulkhead_enter(&downstream->bulkhead, use, &permit->term))
+        return 0;
+    hfi_rate_give_back(&downstream->rate);
+    hfi_breaker_forgo(breaker, now, permit); /* no sample, and no end either (B19) */
+    return refuse(downstream, use, rejection, HFI_ADMITTED, HFI_FULL_WAIT_MS);
+}
+
+/* The common case in one piece: closed, nothing to heed beside the places, and one of the thread's own shard is free. False:
+   nothing has happened. */
+static inline bool enter_plainly(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit) {
+    struct hfi_breaker *breaker = &downstream->breaker;
+    struct hfi_bulkhead *bulkhead = &downstream->bulkhead;
+    struct hfi_histogram *histogram;
+    struct hfi_shard *shard = hfi_shards_alone(&breaker->shards, &histogram);
+    if (shard == NULL || downstream->parent != NULL || hfi_rate_on(&downstream->rate) ||
+        now.us >= atomic_load_explicit(&bulkhead->term_end_us, memory_order_relaxed) ||
+        !hfi_breaker_enter_closed(breaker, now, permit))
+        return false;
+    uint64_t word = atomic_load_explicit(&shard->word, memory_order_relaxed);
+    int32_t in_flight = hfi_shard_in_flight(shard, word);
+    if (in_flight >= hfi_word_places(word) ||
+        !atomic_compare_exchange_strong_explicit(&shard->word, &word, hfi_word_next(word), memory_order_acq_rel,
+                                                 memory_order_relaxed))
+        return false;
+    permit->term = hfi_bulkhead_taken(bulkhead, (struct hfi_shard_use){shard, NULL, true}, in_flight);
+    return true;
+}
+
+/* The way back of the same: a success that needs no lock. False: nothing has happened. */
+static inline bool leave_plainly(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                                 enum hf_verdict verdict) {
+    struct hfi_histogram *histogram;
+    struct hfi_shard *shard = hfi_shards_alone(&downstream->breaker.shards, &histogram);
+    if (shard == NULL || verdict != HF_VERDICT_SUCCESS || permit->state != HFI_PERMIT_HELD ||
+        atomic_load_explicit(&downstream->queues, memory_order_relaxed) ||
+        !hfi_bulkhead_holds(&downstream->bulkhead, permit->term) ||
+        !hfi_breaker_leave_closed(&downstream->breaker, now, permit, verdict,
+                                  (struct hfi_shard_use){shard, NULL, true}))
+        return false;
+    HFI_SHARD_ADD_ALONE(shard, left[permit->term & 1], 1);
+    int64_t took_us = now.us - permit->started_us;
+    if (took_us <= 0 && atomic_load_explicit(&downstream->coarse, memory_order_relaxed))
+        return true;
+    if (histogram != NULL)
+        hfi_histogram_add_alone(histogram, took_us);
+    else
+        hfi_histogram_add(&downstream->histogram, took_us);
+    return true;
 }
 
 int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          struct hf_outcome *rejection) {
-    int64_t retry_after_ms = 1, wait_us;
-    if (downstream->parent != NULL && hfi_breaker_isolated(&downstream->parent->breaker, now, &retry_after_ms)) {
-        permit->state = 0; /* who isolates a per_host downstream means all of its hosts */
-        return refuse(downstream, rejection, HFI_REFUSED_ISOLATED, retry_after_ms);
-    }
-    enum hfi_admission admission = hfi_breaker_enter(&downstream->breaker, now, permit, &retry_after_ms);
-    if (admission != HFI_ADMITTED)
-        return refuse(downstream, rejection, admission, retry_after_ms);
-    if (!hfi_bulkhead_enter(&downstream->bulkhead)) {
-        hfi_breaker_drop(&downstream->breaker, now, permit); /* no sample (B19) */
-        return refuse(downstream, rejection, HFI_ADMITTED, FULL_WAIT_MS);
-    }
-    if (hfi_rate_on(&downstream->rate) && !hfi_rate_take(&downstream->rate, now, &wait_us))
-        return refuse_by_rate(downstream, now, permit, rejection, wait_us);
-    count(&downstream->calls);
-    return 0;
+    return enter_plainly(downstream, now, permit) ? 0 : enter_carefully(downstream, now, permit, rejection);
 }
 
 /* A peer that named a wait gets it, from everybody; never for longer than the policy's cap. */
@@ -232,61 +283,62 @@ static void gate(struct hf_downstream *downstream, struct hf_mono now, const str
         hfi_breaker_gate(&downstream->breaker, hfi_mono_after_ms(now, wait_ms));
 }
 
+/* What every way back does: the breaker hears of it, the place is free. */
+static int end(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+               struct hfi_shard_use use, enum hf_verdict verdict, enum hf_cause cause, bool life) {
+    if (permit->state != HFI_PERMIT_HELD)
+        return HF_ESTATE;
+    if (!hfi_bulkhead_holds(&downstream->bulkhead, permit->term)) {
+        permit->state = HFI_PERMIT_REPORTED; /* lapsed: counted as ended then, its place is another's (R21) */
+        return HF_ESTATE;
+    }
+    if (!hfi_breaker_leave_closed(&downstream->breaker, now, permit, verdict, use))
+        hfi_breaker_leave(&downstream->breaker, now, permit, verdict, cause, life);
+    free_place(downstream, use, permit->term);
+    return 0;
+}
+
 static int leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                  enum hf_verdict verdict, enum hf_cause cause, bool life) {
-    int code = hfi_breaker_leave(&downstream->breaker, now, permit, verdict, cause, life);
+    struct hfi_shard_use use = hfi_shards_mine(&downstream->breaker.shards);
+    int code = end(downstream, now, permit, use, verdict, cause, life);
     if (code != 0)
         return code;
-    free_place(downstream);
-    count(verdict == HF_VERDICT_SUCCESS   ? &downstream->successes
-          : verdict == HF_VERDICT_FAILURE ? &downstream->failures
-                                          : &downstream->neutrals);
-    hfi_histogram_add(&downstream->histogram, hfi_sub(now.us, permit->started_us));
+    int64_t took_us = hfi_sub(now.us, permit->started_us);
+    if (took_us <= 0 && atomic_load_explicit(&downstream->coarse, memory_order_relaxed))
+        return 0; /* below what the clock can tell: the rest of the attempts, see whole_histogram */
+    if (use.histogram != NULL)
+        hfi_histogram_add_alone(use.histogram, took_us);
+    else
+        hfi_histogram_add(&downstream->histogram, took_us);
     return 0;
 }
 
 int hfi_downstream_leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          const struct hf_outcome *outcome) {
+    bool gates = outcome->gate_downstream || outcome->gate_limit;
+    if (!gates && leave_plainly(downstream, now, permit, outcome->verdict))
+        return 0;
     enum hf_cause cause = outcome->verdict == HF_VERDICT_FAILURE ? hfi_cause_of(outcome) : HF_CAUSE_OTHER;
     int code = leave(downstream, now, permit, outcome->verdict, cause, outcome->life);
-    if (code == 0 && (outcome->gate_downstream || outcome->gate_limit))
+    if (code == 0 && gates)
         gate(downstream, now, outcome);
     return code;
 }
 
 int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                             enum hf_verdict verdict) {
+    if (leave_plainly(downstream, now, permit, verdict))
+        return 0;
     return leave(downstream, now, permit, verdict, HF_CAUSE_OTHER, false);
 }
 
 void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit) {
-    if (hfi_breaker_leave(&downstream->breaker, now, permit, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, false) != 0)
+    struct hfi_shard_use use = hfi_shards_mine(&downstream->breaker.shards);
+    if (end(downstream, now, permit, use, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, false) != 0)
         return;
-    free_place(downstream);
     hfi_rate_give_back(&downstream->rate);
-    count(&downstream->neutrals);
-}
-
-uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mono now, int64_t *retry_after_ms) {
-    struct hfi_breaker_look look;
-    hfi_breaker_look(&downstream->breaker, now, &look);
-    if (look.state == HF_BREAKER_HALF_OPEN) {
-        /* Who goes by this never enters without it: a lost probe has to be found out here, or nobody asks ever again. */
-        hfi_breaker_tick(&downstream->breaker, now);
-        hfi_breaker_look(&downstream->breaker, now, &look);
-    }
-    uint32_t in_flight = atomic_load_explicit(&downstream->bulkhead.in_flight, memory_order_relaxed);
-    uint32_t max = hfi_bulkhead_max(&downstream->bulkhead);
-    uint32_t room = in_flight < max ? max - in_flight : 0;
-    uint32_t allowance = look.allowance < room ? look.allowance : room;
-    int64_t at_us = look.gate_us, token_us;
-    uint32_t tokens = hfi_rate_left(&downstream->rate, now, &token_us);
-    if ((look.state == HF_BREAKER_OPEN || look.state == HF_BREAKER_ISOLATED) && look.until_us > at_us)
-        at_us = look.until_us;
-    int64_t wait_ms = at_us == HFI_FOREVER_US ? INT64_MAX : hfi_us_to_ms_up(hfi_sub(at_us, now.us));
-    if (retry_after_ms != NULL)
-        *retry_after_ms = allowance > 0 ? hfi_us_to_ms_up(token_us) : wait_ms > 0 ? wait_ms : FULL_WAIT_MS;
-    return allowance < tokens ? allowance : tokens;
+    atomic_fetch_add_explicit(&downstream->given_back, 1, memory_order_relaxed);
 }
 
 int hfi_downstream_reload(struct hf_downstream *downstream, struct hf_mono now, struct hf_policy *policy) {
@@ -302,7 +354,9 @@ int hfi_downstream_reload(struct hf_downstream *downstream, struct hf_mono now, 
     if (code == 0) {
         hfi_budget_reload(&downstream->budget, now, &fresh, options->budget_window_ms, policy->budget_ratio_permille,
                           options->budget_floor);
-        atomic_store(&downstream->bulkhead.max, options->bulkhead_max);
+        hfi_bulkhead_reload(&downstream->bulkhead, options->bulkhead_max, policy->breaker.lease_ms);
+        atomic_store(&downstream->coarse, options->latency == HF_LATENCY_COARSE);
+        atomic_store(&downstream->queues, options->bulkhead_queue > 0);
         hfi_rate_set(&downstream->rate, options->rate_per_s, options->rate_burst);
         *retired = (struct hfi_retired){downstream->retired, atomic_load(&downstream->policy)};
         downstream->retired = retired;
@@ -315,80 +369,4 @@ int hfi_downstream_reload(struct hf_downstream *downstream, struct hf_mono now, 
         hfi_line_announce_all(line);
     hfi_free(retired);
     return code;
-}
-
-/*
- * A break that ended a window and a longest break ago, without a call since, says nothing any more: else hosts that died
- * and were given up would fill a registry for ever.
- */
-static bool is_stale(const struct hf_downstream *downstream, struct hf_mono now, const struct hfi_breaker_look *look) {
-    const struct hf_policy_options *options = &hfi_downstream_policy(downstream)->options;
-    int64_t age_us = hfi_add(hfi_ms_to_us(options->breaker_window_ms), hfi_ms_to_us(options->breaker_max_break_ms));
-    return look->until_us != HFI_FOREVER_US && hfi_add(look->until_us, age_us) <= now.us;
-}
-
-bool hfi_downstream_forgettable(struct hf_downstream *downstream, struct hf_mono now) {
-    struct hfi_breaker_look look;
-    hfi_breaker_look(&downstream->breaker, now, &look);
-    if (look.gate_us > now.us || atomic_load_explicit(&downstream->bulkhead.in_flight, memory_order_relaxed) > 0)
-        return false;
-    bool closed = look.state == HF_BREAKER_CLOSED || (look.state == HF_BREAKER_RAMP && look.allowance == UINT32_MAX);
-    if (closed) /* a ramp that is over is closed with the next call */
-        return look.trips == 0 && look.window.calls == 0;
-    return look.state != HF_BREAKER_RAMP && is_stale(downstream, now, &look);
-}
-
-static int64_t ms_until(struct hf_mono now, int64_t at_us) {
-    if (at_us == HFI_FOREVER_US)
-        return INT64_MAX;
-    return at_us > now.us ? hfi_us_to_ms_up(at_us - now.us) : 0;
-}
-
-void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, struct hf_downstream_view *view) {
-    struct hfi_breaker_look look;
-    uint32_t size = view->size > 0 && view->size < sizeof *view ? view->size : sizeof *view;
-    struct hf_downstream_view whole = {.size = sizeof whole};
-    hfi_breaker_look(&downstream->breaker, now, &look);
-    whole.state = look.state;
-    whole.trips = look.trips;
-    whole.generation = look.generation;
-    if (look.state == HF_BREAKER_OPEN || look.state == HF_BREAKER_ISOLATED)
-        whole.open_for_ms = ms_until(now, look.until_us);
-    whole.gate_for_ms = ms_until(now, look.gate_us);
-    whole.window_calls = look.window.calls;
-    whole.window_failures = look.window.failures;
-    whole.window_slow = look.window.slow;
-    whole.in_flight = atomic_load_explicit(&downstream->bulkhead.in_flight, memory_order_relaxed);
-    whole.probes_in_flight = look.probes_in_flight;
-    whole.attempts = hfi_histogram_total(&downstream->histogram);
-    whole.rejections = atomic_load_explicit(&downstream->rejections, memory_order_relaxed);
-    whole.retries = atomic_load_explicit(&downstream->retries, memory_order_relaxed);
-    const struct hfi_faults *faults = atomic_load(&downstream->faults);
-    whole.faults = faults != NULL ? atomic_load_explicit(&faults->injected, memory_order_relaxed) : 0;
-    whole.rate_limited = atomic_load_explicit(&downstream->rate_limited, memory_order_relaxed);
-    whole.retries_refused = atomic_load_explicit(&downstream->retries_refused, memory_order_relaxed);
-    whole.hedges = atomic_load_explicit(&downstream->hedges, memory_order_relaxed);
-    whole.p50_us = hfi_histogram_quantile(&downstream->histogram, 500);
-    whole.p95_us = hfi_histogram_quantile(&downstream->histogram, 950);
-    whole.p99_us = hfi_histogram_quantile(&downstream->histogram, 990);
-    memcpy(whole.reason, look.reason, sizeof whole.reason);
-    whole.window_causes = look.causes;
-    whole.failures_to_trip = look.failures_to_trip;
-    whole.calls = atomic_load_explicit(&downstream->calls, memory_order_relaxed);
-    whole.successes = atomic_load_explicit(&downstream->successes, memory_order_relaxed);
-    whole.failures = atomic_load_explicit(&downstream->failures, memory_order_relaxed);
-    whole.neutrals = atomic_load_explicit(&downstream->neutrals, memory_order_relaxed);
-    whole.permits_issued = whole.calls - whole.rejections;
-    whole.permits_returned = whole.permits_issued - whole.in_flight;
-    memcpy(view, &whole, size);
-    view->size = size;
-}
-
-bool hfi_downstream_adds_up(struct hf_downstream *downstream) {
-    struct hf_downstream_view view = {.size = sizeof view};
-    hfi_downstream_view(downstream, (struct hf_mono){0}, &view);
-    uint64_t ended = view.successes + view.failures + view.neutrals;
-    return view.calls == ended + view.rejections + view.in_flight &&
-           view.permits_issued == view.permits_returned + view.permits_expired + view.in_flight &&
-           ended == view.permits_returned + view.permits_expired && view.in_flight <= view.permits_issued;
 }

@@ -34,8 +34,10 @@ struct hf_downstream {
     struct hfi_line *_Atomic line;     /* guards that wait for a place; NULL until one does */
     struct hfi_faults *_Atomic faults; /* NULL until some are injected */
     struct hfi_histogram histogram;
-    _Atomic uint64_t calls, successes, failures, neutrals, expired;
-    _Atomic uint64_t rejections, retries, retries_refused, hedges, rate_limited; /* attempts: the histogram's total */
+    _Atomic bool coarse;          /* hf_guard_* read the coarse clock */
+    _Atomic bool queues;          /* guards may wait for a place: who leaves has to look for them */
+    _Atomic uint64_t given_back;  /* permits whose attempt never started */
+    _Atomic uint64_t retries, retries_refused, hedges, rate_limited;
     pthread_mutex_t reloading; /* one reload at a time; guards `retired` */
     hfi_breaker_fn _Atomic on_change; /* one observer besides the log: the runner. Set before calls start */
     void *user;
@@ -64,6 +66,8 @@ static inline struct hfi_faults *hfi_downstream_faults(const struct hf_downstrea
 /* The rejection as an outcome: `breaker.open`, `breaker.half_open`, `breaker.ramp`, `breaker.isolated`, `downstream.gate`. */
 void hfi_admission_outcome(enum hfi_admission admission, int64_t retry_after_ms, struct hf_outcome *outcome);
 
+#define HFI_FULL_WAIT_MS 100 /* a bulkhead frees a place when an attempt ends: soon */
+
 /* The pair every attempt goes through, with the clock handed in: breaker, bulkhead, rate limit. 0 or HF_EREJECTED (`rejection` filled). */
 int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          struct hf_outcome *rejection);
@@ -74,6 +78,8 @@ int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now
                             enum hf_verdict verdict);
 /* An attempt that was entered and never started: neutral, no latency. */
 void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit);
+/* Of the latencies of all attempts, in µs: never less than was seen; -1 when there are fewer than `at_least` (1 or more). */
+int64_t hfi_downstream_quantile(struct hf_downstream *downstream, uint32_t permille, uint64_t at_least);
 /* hf_downstream_reload with the clock handed in. */
 int hfi_downstream_reload(struct hf_downstream *downstream, struct hf_mono now, struct hf_policy *policy);
 /* Do the sums of the counters come out? Exact while no call is on its way through enter or leave. For tests. */

@@ -7,16 +7,26 @@
 
 #include "resilience/downstream.h"
 
+/* The clock that the policy asks for. It may lag by a little, which makes no break end early; nor does the quick
+   one, for whoever is not plainly admitted is judged by the clock itself. */
+static struct hf_mono now_for(struct hf_downstream *downstream) {
+    bool coarse = atomic_load_explicit(&downstream->coarse, memory_order_relaxed);
+    if (coarse || !hfi_breaker_is_closed(&downstream->breaker))
+        return hfi_mono_now_coarse();
+    return hfi_mono_now_quick();
+}
+
 int hf_guard_enter(struct hf_downstream *downstream, struct hf_permit *permit, struct hf_outcome *rejection) {
     if (downstream == NULL || permit == NULL)
         return HF_EINVAL;
-    return hfi_downstream_enter(downstream, hfi_mono_now(), permit, rejection);
+    return hfi_downstream_enter(downstream, now_for(downstream), permit, rejection);
 }
 
 int hf_guard_leave(struct hf_downstream *downstream, struct hf_permit *permit, enum hf_verdict verdict) {
     if (downstream == NULL || permit == NULL)
         return HF_EINVAL;
-    return hfi_downstream_leave_as(downstream, hfi_mono_now(), permit, verdict);
+    bool coarse = atomic_load_explicit(&downstream->coarse, memory_order_relaxed);
+    return hfi_downstream_leave_as(downstream, coarse ? hfi_mono_now_coarse() : hfi_mono_now_quick(), permit, verdict);
 }
 
 void hf_downstream_look(const struct hf_downstream *downstream, struct hf_downstream_view *view) {

@@ -29,6 +29,7 @@ struct run {
     struct hf_outcome *outcome;
     uint32_t attempts;
     enum hf_sent sent; /* the most that any attempt may have sent */
+    struct hf_mono now; /* the last look at the clock: nothing that takes time has happened since */
 };
 
 static bool is_cancelled(const struct run *run) {
@@ -88,10 +89,12 @@ static void call(struct run *run, int64_t started_us, int64_t limit_us) {
 }
 
 static void attempt(struct run *run, struct hf_permit *permit) {
-    struct hf_mono start = hfi_mono_now();
+    struct hf_mono start = run->now; /* it was asked for just now */
     int64_t limit_us = hfi_mono_after_ms(start, run->policy->options.attempt_timeout_ms).us;
     call(run, start.us, earlier(limit_us, run->again.deadline.us));
-    struct hf_mono end = hfi_mono_now();
+    struct hf_mono end = hfi_mono_now_quick();
+    end.us = end.us > start.us ? end.us : start.us; /* two clocks, a few µs apart at most */
+    run->now = end;
     run->attempts++;
     run->outcome->phases.total_us = hfi_sub(end.us, start.us);
     if (run->outcome->sent > run->sent)
@@ -119,7 +122,8 @@ static struct hfi_line *line_of(struct hf_downstream *downstream) {
 }
 
 static int ask(struct run *run, struct hf_permit *permit, struct hf_outcome *rejection) {
-    return hfi_downstream_enter(run->downstream, hfi_mono_now(), permit, rejection);
+    run->now = hfi_mono_now();
+    return hfi_downstream_enter(run->downstream, run->now, permit, rejection);
 }
 
 static bool is_full(int code, const struct hf_outcome *rejection) {
@@ -189,7 +193,7 @@ static int wait_in_line(struct run *run, struct hfi_line *line, struct hf_permit
  */
 static int enter(struct run *run, struct hf_permit *permit, struct hf_outcome *rejection) {
     struct hfi_bulkhead *bulkhead = &run->downstream->bulkhead;
-    int code = ask(run, permit, rejection);
+    int code = hfi_downstream_enter(run->downstream, run->now, permit, rejection);
     if (code == 0 || !can_wait(rejection) || !hfi_bulkhead_queue(bulkhead, run->policy->options.bulkhead_queue))
         return code;
     struct hfi_line *line = line_of(run->downstream);
@@ -224,15 +228,17 @@ static void refused(struct run *run, int code, const struct hf_outcome *rejectio
 static bool again(struct run *run) {
     struct hf_outcome *outcome = run->outcome;
     struct hf_outcome rejection;
-    struct hf_mono now = hfi_mono_now();
+    struct hf_mono now = run->now;
     bool repeatable = run->options.repeatable || run->sent == HF_SENT_NO;
     bool wants =
         outcome->kind == HF_OUTCOME_FAILURE && (outcome->retry == HF_RETRY_NOW || outcome->retry == HF_RETRY_FRESH);
     if (!wants || !is_cancelled(run)) { /* a cancelled one takes no token of the budget */
         if (!hfi_again(&run->again, outcome, repeatable, now, hfi_random_next(&run->random)))
             return false;
-        if (!hfi_wait_until(hfi_mono_after_ms(now, run->again.last_wait_ms).us, run->options.cancel))
+        if (!hfi_wait_until(hfi_mono_after_ms(now, run->again.last_wait_ms).us, run->options.cancel)) {
+            run->now = hfi_mono_now();
             return true;
+        }
     }
     hfi_classify_cancelled(run->sent, HF_STAGE_LOCAL, &rejection);
     refused(run, HF_ECANCELED, &rejection);
@@ -242,9 +248,10 @@ static bool again(struct run *run) {
 static void run_all(struct run *run) {
     struct hf_outcome rejection;
     struct hf_permit permit;
-    int code = give_up(run, &rejection);
+    bool begins = !is_cancelled(run) && run->now.us < run->again.deadline.us;
+    int code = begins ? 0 : give_up(run, &rejection);
     if (code == 0)
-        hfi_budget_call(&run->downstream->budget, hfi_mono_now());
+        hfi_budget_call(&run->downstream->budget, run->now);
     while (code == 0) {
         code = enter(run, &permit, &rejection);
         if (code != 0)
@@ -275,7 +282,8 @@ int hf_guard_run_with(struct hf_downstream *downstream, const struct hf_guard_op
                       .function = function,
                       .user = user,
                       .outcome = outcome,
-                      .sent = HF_SENT_NO};
+                      .sent = HF_SENT_NO,
+                      .now = start};
     hf_guard_options_init(&run.options);
     if (options != NULL)
         memcpy(&run.options, options, options->size < sizeof run.options ? options->size : sizeof run.options);

@@ -27,6 +27,23 @@ void hfi_histogram_add(struct hfi_histogram *histogram, int64_t us) {
     atomic_fetch_add_explicit(&histogram->counts[bucket_of(us > 0 ? (uint64_t)us : 0)], 1, memory_order_relaxed);
 }
 
+void hfi_histogram_add_many(struct hfi_histogram *histogram, int64_t us, uint64_t count) {
+    atomic_fetch_add_explicit(&histogram->counts[bucket_of(us > 0 ? (uint64_t)us : 0)], count, memory_order_relaxed);
+}
+
+void hfi_histogram_add_alone(struct hfi_histogram *histogram, int64_t us) {
+    _Atomic uint64_t *count = &histogram->counts[bucket_of(us > 0 ? (uint64_t)us : 0)];
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+void hfi_histogram_merge(struct hfi_histogram *into, const struct hfi_histogram *from) {
+    for (unsigned i = 0; i < HFI_HISTOGRAM_BUCKETS; i++) {
+        uint64_t count = atomic_load_explicit(&from->counts[i], memory_order_relaxed);
+        if (count > 0)
+            atomic_fetch_add_explicit(&into->counts[i], count, memory_order_relaxed);
+    }
+}
+
 uint64_t hfi_histogram_total(const struct hfi_histogram *histogram) {
     uint64_t total = 0;
     for (unsigned i = 0; i < HFI_HISTOGRAM_BUCKETS; i++)

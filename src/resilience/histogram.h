@@ -10,6 +10,10 @@
 struct hfi_histogram {
     _Atomic uint64_t counts[HFI_HISTOGRAM_BUCKETS];
 };
+/* The same for a histogram that one thread alone adds to. */
+void hfi_histogram_add_alone(struct hfi_histogram *histogram, int64_t us);
+void hfi_histogram_add_many(struct hfi_histogram *histogram, int64_t us, uint64_t count);
+void hfi_histogram_merge(struct hfi_histogram *into, const struct hfi_histogram *from);
 void hfi_histogram_add(struct hfi_histogram *histogram, int64_t us);
 uint64_t hfi_histogram_total(const struct hfi_histogram *histogram);
 int64_t hfi_histogram_quantile(const struct hfi_histogram *histogram, uint32_t permille); /* upper edge; -1 when empty */

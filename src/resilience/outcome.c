@@ -6,6 +6,7 @@
 #include "resilience/outcome.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@
 #include "base/text.h"
 
 void hfi_outcome_init(struct hf_outcome *outcome) {
-    memset(outcome, 0, sizeof *outcome);
+    memset(outcome, 0, offsetof(struct hf_outcome, error_type)); /* of the texts the end is enough */
+    outcome->error_type[0] = outcome->message[0] = outcome->rule[0] = '\0';
     outcome->kind = HF_OUTCOME_NEUTRAL;
     outcome->retry = HF_RETRY_NONE;
     outcome->verdict = HF_VERDICT_NEUTRAL;

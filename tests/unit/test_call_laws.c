@@ -278,12 +278,14 @@ static void the_lease_runs_from_the_start(void **state) {
     request.no_retry = true;
     call_once(&request);
     assert_int_equal(look().state, HF_BREAKER_OPEN);
-    atomic_store(&world->d->bulkhead.in_flight, 1); /* the only place is taken by somebody else, for 15 s */
+    uint32_t term; /* the only place is taken by somebody else, for 15 s */
+    struct hfi_shard_use use = hfi_shards_mine(&world->d->breaker.shards);
+    assert_true(hfi_bulkhead_enter(&world->d->bulkhead, use, &term));
     hfi_virtual_advance(world->s, 1000);
     assert_int_equal(call_start(&end, &request), 0);
     hfi_virtual_advance(world->s, 15000);
     assert_int_equal(end.count, 0);
-    atomic_store(&world->d->bulkhead.in_flight, 0);
+    hfi_bulkhead_leave(use, term);
     call_run();
     assert_int_equal(end.status, 200); /* 15 + 19 s after it asked first, 19 s after its probe began */
     assert_int_equal(look().state, HF_BREAKER_CLOSED);
