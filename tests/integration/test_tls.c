@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TLS, client certificates and HTTP/2 against real peers, through the public client. 2.8, pitfalls 1.1-8, A6 L1 L5 L6
- * R7. */
+/* TLS, client certificates and HTTP/2 against real peers, through the public client. 2.8, pitfalls 1.1-8, L1, R7. */
 #include "support/support.h"
 
 #include <pthread.h>
