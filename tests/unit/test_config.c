@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -361,10 +362,35 @@ static void f5_downstreams_start_with_the_defaults(void **state) {
     assert_int_equal(made[2].policy->retry_table_length, 0);
     assert_true(made[3].policy->retry_table_length == 1 && made[3].policy->retry_table_ms[0] == 7);
     hfi_config_free(&config);
-    expect("defaults: {downstream: {url: 'http://d'}}\n", "config.own_key", 1, 30);
     expect("defaults: {downstream: {retry: {maxx: 1}}}\n", "config.unknown_key", 1, 33);
     expect("defaults: {downstream: {retry: {backoff: linear, table: [1s]}}}\n", "config.table", 1, 57);
     expect("defaults: {downstream: [1]}\n", "config.type", 1, 24);
+}
+
+/* Every key that is a downstream's own is refused in the defaults, whatever its value, and the help names just these. */
+static void own_keys_are_refused_and_named(void **state) {
+    (void)state;
+    const struct hfi_key *like = hfi_key_find("defaults", "downstream");
+    char doc[HFI_KEY_DOC], text[200];
+    size_t own = 0;
+    hfi_key_doc(like, doc);
+    const char *list = strstr(doc, "; not ");
+    assert_non_null(list);
+    for (size_t i = 0; i < hfi_key_count; i++) {
+        if (!hfi_key_is_below(&hfi_keys[i], "downstreams.*"))
+            continue;
+        const char *name = hfi_key_name(&hfi_keys[i]), *at = strstr(list, name);
+        bool is_own = (hfi_keys[i].traits & HFI_KEY_OWN) != 0;
+        for (; at && (at[-1] != ' ' || (at[strlen(name)] && !strchr(", ", at[strlen(name)]))); at = strstr(at + 1, name))
+            continue;
+        assert_int_equal(at != NULL, is_own);
+        own += is_own;
+        snprintf(text, sizeof text, "defaults: {downstream: {%s: 'x'}}\n", name);
+        if (is_own)
+            expect(text, "config.own_key", 1, (int)(strlen("defaults: {downstream: { : ") + strlen(name)));
+    }
+    assert_int_equal(own, 8);
+    assert_string_equal(list, "; not url, per_host, hosts_max, probe, headers, client_cert, client_key and signing");
 }
 
 static void places_are_exact(void **state) {
@@ -456,6 +482,7 @@ int main(void) {
         cmocka_unit_test(curves_are_worked_out),
         cmocka_unit_test(the_closest_curve_replaces_and_executions_alone_keep_it),
         cmocka_unit_test(f5_downstreams_start_with_the_defaults),
+        cmocka_unit_test(own_keys_are_refused_and_named),
         cmocka_unit_test(places_are_exact),
         cmocka_unit_test(deep_and_large_documents_are_refused),
         cmocka_unit_test(secrets_are_left_alone_when_nobody_needs_them),

@@ -7,7 +7,7 @@
 #include "program/config/schema.h"
 
 void hfi_config_explain(FILE *to) {
-    char type[160];
+    char type[160], doc[HFI_KEY_DOC];
     for (size_t i = 0; i < hfi_key_count; i++) {
         const struct hfi_key *key = &hfi_keys[i];
         fprintf(to, "%s\n    %s", key->path, hfi_key_describe(key, type));
@@ -15,7 +15,7 @@ void hfi_config_explain(FILE *to) {
             fputs(", required", to);
         if (key->preset)
             fprintf(to, ", default %s", *key->preset ? key->preset : "\"\"");
-        fprintf(to, "\n    %s\n", key->doc);
+        fprintf(to, "\n    %s\n", hfi_key_doc(key, doc));
     }
 }
 
@@ -31,7 +31,7 @@ static void roff(FILE *to, const char *text) {
 }
 
 static void man_key(FILE *to, const struct hfi_key *key) {
-    char type[160];
+    char type[160], doc[HFI_KEY_DOC];
     fputs(".TP\n.B \"", to);
     roff(to, key->path);
     fputs("\"\n", to);
@@ -43,7 +43,7 @@ static void man_key(FILE *to, const struct hfi_key *key) {
         roff(to, *key->preset ? key->preset : "\"\"");
     }
     fputs(".\n.br\n", to);
-    roff(to, key->doc);
+    roff(to, hfi_key_doc(key, doc));
     fputs(".\n", to);
 }
 

@@ -50,7 +50,7 @@ const struct hfi_key hfi_keys[] = {
     {"defaults.execution_timeout", HFI_KEY_DURATION, HFI_KEY_NONE, S(execution_timeout_ms), 0, 1, LONG, "2m", NULL, "limit of one execution; none switches it off"},
     {"defaults.never_retry", HFI_KEY_TEXTS, 0, S(never_retry), 0, 0, 0, "[]", NULL, "error types, by dotted prefix, that end a job at once"},
     {"defaults.max_calls_per_job", HFI_KEY_COUNT, 0, S(max_calls_per_job), 0, 1, COUNT_MAX, "100", NULL, "`check` refuses a job type that could call more often than this"},
-    {"defaults.downstream", HFI_KEY_LIKE, 0, S(downstream), 0, 0, 0, NULL, "downstreams", "for every downstream that says nothing else; not url, per_host, probe, headers and signing"},
+    {"defaults.downstream", HFI_KEY_LIKE, 0, S(downstream), 0, 0, 0, NULL, "downstreams", "for every downstream that says nothing else"},
     {"curve.base", HFI_KEY_DURATION, 0, C(base_ms), 0, 1, LONG, NULL, NULL, "first wait of base x factor^(n-1)"},
     {"curve.factor", HFI_KEY_NUMBER, 0, C(factor), 0, 1, 1000, "2", NULL, "growth from wait to wait; needs base"},
     {"curve.cap", HFI_KEY_DURATION, HFI_KEY_NONE, C(cap_ms), 0, 1, LONG, "none", NULL, "longest wait; needs base"},
@@ -240,5 +240,20 @@ char *hfi_key_describe(const struct hfi_key *key, char *text) {
         at += snprintf(text + at, (size_t)(160 - at), " or none");
     if (key->type == HFI_KEY_DURATION && key->choices)
         at += snprintf(text + at, (size_t)(160 - at), " or %s", key->choices);
+    return text;
+}
+
+char *hfi_key_doc(const struct hfi_key *key, char *text) {
+    size_t at = (size_t)snprintf(text, HFI_KEY_DOC, "%s", key->doc), left = 0, seen = 0;
+    char prefix[64];
+    if (key->type != HFI_KEY_LIKE)
+        return text;
+    snprintf(prefix, sizeof prefix, "%s.*", key->choices);
+    for (size_t i = 0; i < hfi_key_count; i++)
+        left += hfi_keys[i].traits & HFI_KEY_OWN && hfi_key_is_below(&hfi_keys[i], prefix);
+    for (size_t i = 0; i < hfi_key_count && at < HFI_KEY_DOC; i++)
+        if (hfi_keys[i].traits & HFI_KEY_OWN && hfi_key_is_below(&hfi_keys[i], prefix))
+            at += (size_t)snprintf(text + at, HFI_KEY_DOC - at, "%s%s", seen++ == 0 ? "; not " : --left == 1 ? " and " : ", ",
+                                   hfi_key_name(&hfi_keys[i]));
     return text;
 }

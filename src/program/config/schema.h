@@ -70,5 +70,8 @@ const char *hfi_key_name(const struct hfi_key *key); /* last part of the path */
 
 /* For people: "duration, 1ms … 1h" and so on, into at least 160 bytes. */
 char *hfi_key_describe(const struct hfi_key *key, char *text);
+#define HFI_KEY_DOC 512
+/* Its `doc`, and for a LIKE the keys that it does not take, into HFI_KEY_DOC bytes. */
+char *hfi_key_doc(const struct hfi_key *key, char *text);
 
 #endif
