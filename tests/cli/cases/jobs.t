@@ -131,9 +131,13 @@ parked             0 jobs
 trips              0
 limits             connect 5s, attempt 20s, total 1m30s
 retries            3, exponential from 500ms up to 5s, jitter full; of all calls of 10s 20 %, or 10
+hedges             none
 opens at           50 % failed of at least 20 attempts in 1m
 breaks             5s to 1m, then 3 probes (0 may fail) and a ramp of 10s
 at once            64 attempts, 0 calls may wait
+rate               no limit
+retry after        a job waits up to 1h, everybody up to 1m
+jobs               parked while it is open; one kept back for 1d is dead
 $ holdfast downstream isolate pay
 ! holdfast: downstream isolate: --reason R is required
 [2]
@@ -149,9 +153,13 @@ next probe         none while it is isolated
 trips              0
 limits             connect 5s, attempt 20s, total 1m30s
 retries            3, exponential from 500ms up to 5s, jitter full; of all calls of 10s 20 %, or 10
+hedges             none
 opens at           50 % failed of at least 20 attempts in 1m
 breaks             5s to 1m, then 3 probes (0 may fail) and a ramp of 10s
 at once            64 attempts, 0 calls may wait
+rate               no limit
+retry after        a job waits up to 1h, everybody up to 1m
+jobs               parked while it is open; one kept back for 1d is dead
 $ holdfast downstream close pay
 downstream pay closed: calls pass again
 $ holdfast downstream show pya
@@ -188,8 +196,55 @@ url                http://127.0.0.1:9
 trips              1
 limits             connect 5s, attempt 20s, total 1m30s
 retries            none
+hedges             none
 opens at           50 % failed of at least 1 attempts in 1m, 3 failures in a row
 breaks             10m to 10m, then 3 probes (0 may fail) and a ramp of 10s
 at once            64 attempts, 0 calls may wait
+rate               no limit
+retry after        a job waits up to 1h, everybody up to 1m
+jobs               fail along their curve while it is open; one kept back for 1d is dead
 $ holdfast --config open.yaml downstream show pay --json
 ~ \{"name":"pay","state":"open",.*"next_probe_at":"TIME",.*"next_probe":"TIME, in 9m.*","limits":\{"connect_timeout_ms":5000,.*\}\}
+
+# All that a policy says is shown, for people and as JSON.
+file full.yaml
+store: sqlite:full.db
+downstreams:
+  pay:
+    url: http://127.0.0.1:9
+    connect_timeout: 1s
+    attempt_timeout: 2s
+    total_timeout: 40s
+    retry: {max: 3, table: [1s, 2s, 4s], jitter: factor, jitter_factor: 0.25}
+    budget: {ratio: 0.1, floor: 3, window: 20s}
+    hedge: {max: 2, delay: 700ms}
+    retry_after: {cap: 10m, scope: call}
+    breaker: {window: 30s, slices: 10, consecutive: 9, slow_ratio: 0.8, slow_after: 1s, probes: 2, tolerated: 1, ramp: 5s}
+    bulkhead: {max: 8, queue: 4}
+    rate: {limit: 50/s, burst: 7}
+    on_open: fail
+    give_up_after: 2h
+  tail: {url: "http://127.0.0.1:9", hedge: {max: 1, delay: p95}, rate: {limit: 50/s}}
+end
+$ holdfast --config full.yaml migrate --quiet
+$ holdfast --config full.yaml downstream show pay
+downstream         pay
+url                http://127.0.0.1:9
+...
+limits             connect 1s, attempt 2s, total 40s
+retries            3, table 1s, 2s, 4s, jitter factor; of all calls of 20s 10 %, or 3
+hedges             2 beside each try, after 700ms
+opens at           50 % failed of at least 20 attempts in 30s, 9 failures in a row, 80 % slower than 1s
+breaks             5s to 1m, then 2 probes (1 may fail) and a ramp of 5s
+at once            8 attempts, 4 calls may wait
+rate               50/s, a burst of 7
+retry after        a job waits up to 10m, nobody else does
+jobs               fail along their curve while it is open; one kept back for 2h is dead
+$ holdfast --config full.yaml downstream show tail
+...
+hedges             1 beside each try, after its p95, until known 2s
+...
+rate               50/s, a burst of a tenth of a second's worth
+...
+$ holdfast --config full.yaml downstream show pay --json
+~ .*"limits":\{"connect_timeout_ms":1000,"attempt_timeout_ms":2000,"total_timeout_ms":40000,"allow_truncated":false,"retry_max":3,"retry_backoff":"table",.*"retry_table_ms":\[1000,2000,4000\],"retry_jitter":"factor","retry_jitter_factor":0.25,"budget_ratio":0.1.*,"budget_floor":3,"budget_window_ms":20000,"hedge_max":2,"hedge_delay_ms":700,"hedge_p95":false,"retry_after_cap_ms":600000,"gate_cap_ms":60000,"gate_scope":"call","breaker_window_ms":30000,"breaker_slices":10,"breaker_ratio":0.5,"breaker_min_calls":20,"breaker_consecutive":9,"breaker_slow_ratio":0.8.*,"breaker_slow_after_ms":1000,.*"breaker_probes":2,"breaker_tolerated":1,"breaker_ramp_ms":5000,"breaker_lease_ms":12000,"breaker_429_failure":false,"bulkhead_max":8,"bulkhead_queue":4,"rate_per_s":50.*,"rate_burst":7,"on_open":"fail","give_up_after_ms":7200000,"declared_rate":0.*,"latency":"exact","allow_fault_injection":false\}\}
