@@ -137,6 +137,8 @@ void hfi_breaker_end(struct hfi_breaker *breaker);
  * them. HF_ENOMEM: nothing has changed (V15, F2).
  */
 int hfi_breaker_reload(struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_rules *rules);
+/* Tells what a reload has changed, which does not tell itself: its caller lets go of locks of its own before (B22). */
+void hfi_breaker_tell(struct hfi_breaker *breaker);
 
 /* One attempt, please. On refusal `retry_after_ms` says how long (≥ 1). */
 enum hfi_admission hfi_breaker_enter(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit,

@@ -177,8 +177,13 @@ int hfi_breaker_reload(struct hfi_breaker *breaker, struct hf_mono now, const st
         if (hfi_word_state(hfi_breaker_word(breaker)) == HF_BREAKER_HALF_OPEN)
             hfi_breaker_judge_locked(breaker, now, "probe_failed", HF_CAUSE_OTHER);
     }
-    hfi_breaker_unlock(breaker);
+    pthread_mutex_unlock(&breaker->lock);
     return code;
+}
+
+void hfi_breaker_tell(struct hfi_breaker *breaker) {
+    pthread_mutex_lock(&breaker->lock);
+    hfi_breaker_unlock(breaker);
 }
 
 /* ------------------------------------------------------------------ a sample */

@@ -367,6 +367,7 @@ int hfi_downstream_reload(struct hf_downstream *downstream, struct hf_mono now, 
     struct hfi_line *line = atomic_load(&downstream->line);
     if (code == 0 && line != NULL) /* the bulkhead may be wider now */
         hfi_line_announce_all(line);
+    hfi_breaker_tell(&downstream->breaker); /* an observer may reload it too */
     hfi_free(retired);
     return code;
 }

@@ -167,6 +167,28 @@ struct chain {
     unsigned told, broken;
 };
 
+static void reload(const struct hf_downstream_event *event, void *user) {
+    assert_int_equal(hfi_downstream_reload(event->downstream, now, user), 0);
+}
+
+/* B22: a reload changes the state, too, and whoever hears of it may reload. */
+static void b22_an_observer_of_a_reload_may_reload(void **state) {
+    (void)state;
+    struct heard heard = {0};
+    struct hf_policy *policy = hf_policy_ref(atomic_load(&d->policy));
+    assert_int_equal(hf_downstream_observe(d, reload, policy), 0);
+    assert_int_equal(hf_downstream_observe(d, hear, &heard), 0);
+    trip();
+    now.us += 6 * S;
+    for (int i = 0; i < 3; i++)
+        leave(HF_VERDICT_SUCCESS);
+    assert_string_equal(heard.text, "closed>open open>half_open half_open>ramp ");
+    now.us += 20 * S;
+    assert_int_equal(hfi_downstream_reload(d, now, policy), 0);
+    assert_string_equal(heard.text, "closed>open open>half_open half_open>ramp ramp>closed ");
+    hf_policy_unref(policy);
+}
+
 static void check_chain(const struct hf_downstream_event *event, void *user) {
     struct chain *chain = user;
     chain->broken += atomic_fetch_add(&chain->inside, 1) != 0;
@@ -226,7 +248,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_whole_life_is_told),      TEST(several_and_their_ends),      TEST(b22_an_observer_may_call_everything),
-        TEST(b23_two_threads_one_order), TEST(a_parent_hears_of_its_hosts),
+        TEST(b23_two_threads_one_order), TEST(a_parent_hears_of_its_hosts), TEST(b22_an_observer_of_a_reload_may_reload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }
