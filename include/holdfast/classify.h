@@ -25,6 +25,12 @@ HF_API void hf_classify_http(int status, const char *retry_after, int64_t now_us
 /* A CURLcode by number. `sent` overrides what the table believes when it is not HF_SENT_MAYBE. */
 HF_API void hf_classify_curl(int code, enum hf_sent sent, struct hf_outcome *outcome);
 HF_API void hf_classify_errno(int number, struct hf_outcome *outcome);
+/*
+ * A statement that was cancelled (SQLITE_INTERRUPT, SQLSTATE 57014, MySQL 1317) is transient and neutral for the breaker:
+ * nobody can tell from the code who cancelled it. One that you cancelled because its deadline was over is the server's
+ * slowness: report hf_classify_errno(ETIMEDOUT) instead. One that you do not want any more: fire the guard's cancel, or
+ * leave with HF_VERDICT_NEUTRAL.
+ */
 HF_API void hf_classify_sqlite(int extended_code, struct hf_outcome *outcome);
 /* `sqlstate` of five characters; NULL or "" with a lost connection is `sql.connection`. */
 HF_API void hf_classify_sqlstate(const char *sqlstate, struct hf_outcome *outcome);
@@ -56,7 +62,7 @@ HF_API void hf_classify_join(struct hf_outcome *outcome, const struct hf_outcome
  */
 HF_API bool hf_may_repeat(const char *method, bool has_key, enum hf_sent sent);
 
-/* Names to numbers for the command line: "ECONNREFUSED", "SIGKILL", "CURLE_OPERATION_TIMEDOUT" or "28". -1 unknown. */
+/* Names to numbers for the command line: "ECONNREFUSED", "SIGKILL", "CURLE_OPERATION_TIMEDOUT" or "28". -1 unknown. Since 0.1. */
 HF_API int hf_errno_number(const char *name);
 HF_API int hf_signal_number(const char *name);
 HF_API int hf_curl_number(const char *name);

@@ -57,7 +57,7 @@ HF_API int hf_faults_check(const struct hf_fault *faults, size_t count, struct h
 HF_API int hf_downstream_inject(struct hf_downstream *downstream, const struct hf_fault *faults, size_t count,
                                 struct hf_error *error);
 
-HF_API const char *hf_fault_name(enum hf_fault_kind kind); /* "unknown" for any other number */
+HF_API const char *hf_fault_name(enum hf_fault_kind kind); /* "unknown" for any other number. Any thread. Since 0.1. */
 
 HF_END
 

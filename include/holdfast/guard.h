@@ -42,8 +42,10 @@ struct hf_downstream;
  */
 HF_API int hf_downstream_new(const char *name, struct hf_policy *policy, struct hf_downstream **downstream,
                              struct hf_error *error);
+/* One reference more, and one less; with the last one it goes. Any thread. Since 0.1. */
 HF_API struct hf_downstream *hf_downstream_ref(struct hf_downstream *downstream);
 HF_API void hf_downstream_unref(struct hf_downstream *downstream); /* NULL is fine */
+/* Lives as long as the downstream. Since 0.1. */
 HF_API const char *hf_downstream_name(const struct hf_downstream *downstream);
 /* Which host of a `per_host` downstream it is: `https://host[:port]`; NULL for any other. Since 0.1. */
 HF_API const char *hf_downstream_host(const struct hf_downstream *downstream);
@@ -61,13 +63,21 @@ struct hf_permit {
 
 /*
  * Asks for one attempt. 0: run it and report with hf_guard_leave exactly once. HF_EREJECTED: not now; `rejection`
- * (may be NULL) says why, with retry_after_ms. Never blocks, never allocates. Since 0.1.
+ * (may be NULL) says why, with retry_after_ms. Never waits for a place or for the peer. While the breaker is closed or
+ * refuses, an enter allocates nothing but, once, what keeps threads apart; the one that ends a break, an isolation or a
+ * ramp logs it and runs the observers. HF_EREJECTED only. Any thread. Since 0.1.
+ *
+ * A permit that is never reported keeps its place for one to two times breaker.lease (attempt_timeout + 10 s unless set);
+ * then the place is free again and the call counts as neutral and as `permits_expired` of the view. If it was a probe, it
+ * counts as a failed one when its lease is over.
  */
 HF_API int hf_guard_enter(struct hf_downstream *downstream, struct hf_permit *permit, struct hf_outcome *rejection);
 
 /*
- * Reports how the attempt ended. A second report of one permit returns HF_ESTATE and changes nothing; one of an
- * older generation of the breaker is telemetry only. Since 0.1.
+ * Reports how the attempt ended. HF_VERDICT_NEUTRAL is for what says nothing of the peer: you cancelled it, the input was
+ * wrong; it frees the place and is no sample. A second report of one permit returns HF_ESTATE and changes nothing; one of an
+ * older generation of the breaker is telemetry only. The one that opens or closes the breaker logs it and runs the
+ * observers. Errors: HF_ESTATE. Any thread, also another than entered. Since 0.1.
  */
 HF_API int hf_guard_leave(struct hf_downstream *downstream, struct hf_permit *permit, enum hf_verdict verdict);
 
@@ -84,7 +94,7 @@ typedef void (*hf_guarded_fn)(int64_t deadline_us, struct hf_outcome *outcome, v
  */
 HF_API int hf_guard_run(struct hf_downstream *downstream, hf_guarded_fn run, struct hf_outcome *outcome, void *user);
 
-/* Ends guards that wait, from any thread. One may serve many guards at once; fired once, it stays so. */
+/* Ends guards that wait, from any thread. One may serve many guards at once; fired once, it stays so. Since 0.1. */
 struct hf_guard_cancel;
 HF_API struct hf_guard_cancel *hf_guard_cancel_new(void);                        /* NULL when out of memory */
 HF_API void hf_guard_cancel_free(struct hf_guard_cancel *cancel);                /* no guard uses it any more; NULL is fine */
@@ -149,17 +159,28 @@ struct hf_downstream_view {
     uint64_t permits_returned;
     uint64_t permits_expired;
 };
+/* Fills as much as `view->size`, which the caller sets, has room for (0: all of it). Any thread. Since 0.1. */
 HF_API void hf_downstream_look(const struct hf_downstream *downstream, struct hf_downstream_view *view);
 
-/* Forces it shut for callers until `for_ms` have passed (0: until closed by hand). `reason` is required. Since 0.1. */
+/*
+ * Forces it shut for callers until `for_ms` have passed (0: until closed by hand); one that runs out goes on with probes.
+ * Of a `per_host` downstream: for all of its hosts. Calls under way end as they do. Once more replaces length and reason.
+ * Errors: HF_EINVAL (negative, or no `reason`). Any thread. Since 0.1.
+ */
 HF_API int hf_downstream_isolate(struct hf_downstream *downstream, int64_t for_ms, const char *reason);
 /*
  * Goes on under another policy, while calls run: state, break, generation and counts stay; the window starts anew only
- * when its length or slices changed. Calls under way keep the limits they began with. Any thread. Errors: HF_EINVAL,
- * HF_ENOMEM (then nothing has changed). Since 0.1.
+ * when its length or slices changed. Calls under way keep the limits they began with. Of a `per_host` downstream: what
+ * hosts beyond hosts_max share, and hosts that are made from then on; those that exist keep theirs until they are
+ * reloaded themselves (hf_client_each gives them) or by hf_client_reload. The next hf_client_reload puts the policy of its
+ * options back. Any thread. Errors: HF_EINVAL, HF_ENOMEM (then nothing has changed). Since 0.1.
  */
 HF_API int hf_downstream_reload(struct hf_downstream *downstream, struct hf_policy *policy);
-/* Back to closed with an empty window. Since 0.1. */
+/*
+ * Back to closed with an empty window and a first break: ends an isolation, a break and the wait that a Retry-After asked
+ * for (the gate). Of a `per_host` downstream: lifts what isolated all of its hosts; the breakers of the hosts stay as they
+ * are, close them one by one. Errors: HF_EINVAL. Any thread. Since 0.1.
+ */
 HF_API int hf_downstream_close(struct hf_downstream *downstream);
 
 /* What a breaker knows, to be kept beyond the process. Times in µs UTC. */
@@ -184,6 +205,7 @@ HF_API int hf_downstream_save(struct hf_downstream *downstream, struct hf_downst
  */
 HF_API int hf_downstream_restore(struct hf_downstream *downstream, const struct hf_downstream_saved *saved);
 
+/* Constant texts; "unknown" for any other number. Any thread. Since 0.1. */
 HF_API const char *hf_cause_name(enum hf_cause cause);
 HF_API const char *hf_breaker_state_name(enum hf_breaker_state state);
 

@@ -120,7 +120,7 @@ static inline struct hf_request hf_request_to(const char *downstream, const char
     return request;
 }
 
-/* The end of a call: its outcome, and the answer if there was one. */
+/* The end of a call: its outcome, and the answer if there was one. What these return belongs to the response. Since 0.1. */
 struct hf_response;
 HF_API const struct hf_outcome *hf_response_outcome(const struct hf_response *response);
 HF_API int hf_response_status(const struct hf_response *response); /* 0: no answer */
@@ -150,7 +150,8 @@ struct hf_client;
  */
 HF_API int hf_client_new(const struct hf_downstream_options *downstreams, size_t count, struct hf_client **client,
                          struct hf_error *error);
-/* Cancels what is in flight (callbacks run, type `call.cancelled`), joins the thread. Not on the loop thread. NULL is fine. */
+/* Cancels what is in flight (callbacks run, type `call.cancelled`), joins the thread. Not on the loop thread. NULL is
+   fine. Since 0.1. */
 HF_API void hf_client_close(struct hf_client *client);
 
 /* Runs iff start returned 0; exactly once; on the loop thread; never before start returned to that thread. Owns `response`. */
@@ -159,6 +160,7 @@ typedef void (*hf_call_fn)(struct hf_response *response, void *user);
 /*
  * Starts a call. `id` (may be NULL) is for hf_call_cancel; `error` (may be NULL) says what cannot be sent and why. From another thread the callback may run before this
  * returns. Errors: HF_EINVAL, HF_ENOENT (no such downstream), HF_ETEXT (CR, LF or NUL in a header), HF_ECLOSED, HF_ENOMEM.
+ * Any thread. Since 0.1.
  */
 HF_API int hf_call_start(struct hf_client *client, const struct hf_request *request, uint64_t *id, hf_call_fn done,
                          void *user, struct hf_error *error);
@@ -167,7 +169,7 @@ HF_API int hf_call_start(struct hf_client *client, const struct hf_request *requ
  * host is made. Errors as hf_call_start. Any thread. Since 0.1.
  */
 HF_API int hf_client_check(struct hf_client *client, const struct hf_request *request, struct hf_error *error);
-/* Ends the call within one loop turn as `call.cancelled`; unknown or ended ids are a no-op. Any thread. */
+/* Ends the call within one loop turn as `call.cancelled`; unknown or ended ids are a no-op. Any thread. Since 0.1. */
 HF_API void hf_call_cancel(struct hf_client *client, uint64_t id);
 
 /*
@@ -178,7 +180,7 @@ HF_API int hf_call(struct hf_client *client, const struct hf_request *request, s
                    struct hf_error *error);
 
 /* The downstream of that name with its breaker, one reference for the caller, or NULL. That of a `per_host` one is what
- * hosts beyond hosts_max share; isolating it isolates all of its hosts. */
+ * hosts beyond hosts_max share; isolating it isolates all of its hosts. Any thread. Since 0.1. */
 HF_API struct hf_downstream *hf_client_downstream(struct hf_client *client, const char *name);
 
 /*

@@ -46,7 +46,7 @@ HF_BEGIN
 
 /*
  * How a call or an execution ended: four kinds and three separate verdicts, never one boolean. Made by the
- * library, read through these accessors. Texts belong to the outcome. A plain value: any thread, one at a time.
+ * library, read through these accessors. Texts belong to the outcome. A plain value: any thread, one at a time. Since 0.1.
  */
 struct hf_outcome;
 
@@ -75,7 +75,7 @@ HF_API int64_t hf_outcome_get_tls_us(const struct hf_outcome *outcome);
 HF_API int64_t hf_outcome_get_first_byte_us(const struct hf_outcome *outcome);
 HF_API int64_t hf_outcome_get_total_us(const struct hf_outcome *outcome);
 
-/* Constant texts of the enums; "unknown" for any other number. Thread-safe. */
+/* Constant texts of the enums; "unknown" for any other number. Any thread. Since 0.1. */
 HF_API const char *hf_outcome_kind_name(enum hf_outcome_kind kind);
 HF_API const char *hf_retry_name(enum hf_retry retry);
 HF_API const char *hf_verdict_name(enum hf_verdict verdict);

@@ -91,6 +91,7 @@ struct hf_policy_options {
     enum hf_latency latency;  /* exact; of hf_guard_*, whose calls read a clock of their own */
 };
 
+/* Writes the defaults that a struct of `size` bytes has room for; use hf_policy_options_init. Since 0.1. */
 HF_API void hf_policy_options_init_sized(struct hf_policy_options *options, uint32_t size);
 static inline void hf_policy_options_init(struct hf_policy_options *options) {
     hf_policy_options_init_sized(options, (uint32_t)sizeof *options);
@@ -104,6 +105,7 @@ struct hf_policy;
  * and a fix. The caller owns one reference. Errors: HF_EINVAL, HF_ECONFIG, HF_ENOMEM. Since 0.1.
  */
 HF_API int hf_policy_new(const struct hf_policy_options *options, struct hf_policy **policy, struct hf_error *error);
+/* One reference more, and one less; with the last one it goes. Any thread. Since 0.1. */
 HF_API struct hf_policy *hf_policy_ref(struct hf_policy *policy);
 HF_API void hf_policy_unref(struct hf_policy *policy); /* NULL is fine */
 
@@ -168,7 +170,8 @@ static inline void hf_ladder_init(struct hf_ladder *ladder) {
     ladder->execution_timeout_ms = 120000;
     ladder->max_calls_per_job = 100;
 }
-/* As hf_policy_check, for a job type and its downstream together: fills worst_calls and time_to_death_ms. Since 0.1. */
+/* As hf_policy_check, for a job type and its downstream together: fills worst_calls and time_to_death_ms. HF_EINVAL. Pure,
+   any thread. Since 0.1. */
 HF_API int hf_ladder_check(struct hf_ladder *ladder, hf_finding_fn report, void *user);
 
 HF_END
