@@ -372,10 +372,31 @@ static void same_job(const struct hf_job_view *a, const struct hf_job_view *b) {
     same_text("owner", a->owner, b->owner);
 }
 
+/* The `i`th entry by end, then by event: of two that ended in the same microsecond a store may give either first. */
+static const struct hf_history_view *past_at(const struct hf_job *job, size_t i) {
+    const struct hf_history_view *found = NULL;
+    for (size_t at = 0; at < hf_job_history_count(job) && !found; at++) {
+        const struct hf_history_view *entry = hf_job_history_at(job, at);
+        size_t before = 0;
+        for (size_t other = 0; other < hf_job_history_count(job); other++) {
+            const struct hf_history_view *one = hf_job_history_at(job, other);
+            int order = one->ended_at_us < entry->ended_at_us   ? -1
+                        : one->ended_at_us > entry->ended_at_us ? 1
+                                                                : strcmp(one->event, entry->event);
+            before += order < 0 || (order == 0 && other < at);
+        }
+        found = before == i ? entry : NULL;
+    }
+    assert_non_null(found);
+    return found;
+}
+
 static void same_history(const struct hf_job *a, const struct hf_job *b) {
     same("length of the history", (int64_t)hf_job_history_count(a), (int64_t)hf_job_history_count(b));
     for (size_t i = 0; i < hf_job_history_count(a); i++) {
-        const struct hf_history_view *x = hf_job_history_at(a, i), *y = hf_job_history_at(b, i);
+        const struct hf_history_view *x = past_at(a, i), *y = past_at(b, i);
+        if (i > 0)
+            assert_true(hf_job_history_at(b, i - 1)->ended_at_us <= hf_job_history_at(b, i)->ended_at_us);
         same_text("event", x->event, y->event);
         same_text("error of the past", x->error_type, y->error_type);
         same_text("message of the past", x->error_message, y->error_message);
