@@ -123,6 +123,13 @@ struct hf_causes {
     uint64_t counts[HF_CAUSES]; /* by enum hf_cause */
 };
 
+/* How long one phase of the attempts took, since the start, in µs; a quantile is at most 6.25 % above what was measured.
+ * Since 0.1. */
+struct hf_latency_view {
+    uint64_t count;                 /* attempts that went through it */
+    int64_t p50_us, p95_us, p99_us; /* -1 without any */
+};
+
 /* A snapshot of one downstream. */
 struct hf_downstream_view {
     uint32_t size;
@@ -158,6 +165,12 @@ struct hf_downstream_view {
     uint64_t permits_issued;
     uint64_t permits_returned;
     uint64_t permits_expired;
+    /*
+     * The phases of attempts over HTTP, each by itself, failed attempts too as far as they came: until the name was resolved,
+     * the TCP connect, the TLS handshake (after it; a proxy's tunnel included), and from there to the first byte of the
+     * answer. A reused connection has a first byte only. Guarded functions know no phases: all empty.
+     */
+    struct hf_latency_view resolve, connect, tls, first_byte;
 };
 /* Fills as much as `view->size`, which the caller sets, has room for (0: all of it). Any thread. Since 0.1. */
 HF_API void hf_downstream_look(const struct hf_downstream *downstream, struct hf_downstream_view *view);

@@ -131,6 +131,7 @@ void hf_downstream_unref(struct hf_downstream *downstream) {
     }
     hfi_observers_free(downstream);
     hfi_line_free(downstream->line);
+    hfi_free(downstream->phases);
     hfi_faults_free(downstream->faults);
     hf_policy_unref(downstream->policy);
     hf_downstream_unref(downstream->parent);
@@ -314,15 +315,22 @@ static int leave(struct hf_downstream *downstream, struct hf_mono now, struct hf
     return 0;
 }
 
+static int leave_carefully(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                           const struct hf_outcome *outcome) {
+    enum hf_cause cause = outcome->verdict == HF_VERDICT_FAILURE ? hfi_cause_of(outcome) : HF_CAUSE_OTHER;
+    int code = leave(downstream, now, permit, outcome->verdict, cause, outcome->life);
+    if (code == 0 && (outcome->gate_downstream || outcome->gate_limit))
+        gate(downstream, now, outcome);
+    return code;
+}
+
 int hfi_downstream_leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          const struct hf_outcome *outcome) {
     bool gates = outcome->gate_downstream || outcome->gate_limit;
-    if (!gates && leave_plainly(downstream, now, permit, outcome->verdict))
-        return 0;
-    enum hf_cause cause = outcome->verdict == HF_VERDICT_FAILURE ? hfi_cause_of(outcome) : HF_CAUSE_OTHER;
-    int code = leave(downstream, now, permit, outcome->verdict, cause, outcome->life);
-    if (code == 0 && gates)
-        gate(downstream, now, outcome);
+    bool plain = !gates && leave_plainly(downstream, now, permit, outcome->verdict);
+    int code = plain ? 0 : leave_carefully(downstream, now, permit, outcome);
+    if (code == 0 && hfi_phases_any(&outcome->phases))
+        hfi_phases_add(&downstream->phases, &outcome->phases);
     return code;
 }
 

@@ -12,6 +12,7 @@
 #include "resilience/faults.h"
 #include "resilience/histogram.h"
 #include "resilience/outcome.h"
+#include "resilience/phase_histograms.h"
 #include "resilience/policy.h"
 #include "resilience/rate.h"
 #include "resilience/waiting.h"
@@ -34,6 +35,7 @@ struct hf_downstream {
     struct hfi_line *_Atomic line;     /* guards that wait for a place; NULL until one does */
     struct hfi_faults *_Atomic faults; /* NULL until some are injected */
     struct hfi_histogram histogram;
+    struct hfi_phase_histograms *_Atomic phases; /* NULL until an attempt with phases has ended: guards never pay for them */
     _Atomic bool coarse;          /* hf_guard_* read the coarse clock */
     _Atomic bool queues;          /* guards may wait for a place: who leaves has to look for them */
     _Atomic uint64_t given_back;  /* permits whose attempt never started */

@@ -133,6 +133,7 @@ void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, s
     whole.p50_us = hfi_histogram_quantile(&latencies, 500);
     whole.p95_us = hfi_histogram_quantile(&latencies, 950);
     whole.p99_us = hfi_histogram_quantile(&latencies, 990);
+    hfi_phases_look(atomic_load_explicit(&downstream->phases, memory_order_acquire), &whole);
     memcpy(whole.reason, look.reason, sizeof whole.reason);
     whole.window_causes = look.causes;
     whole.failures_to_trip = look.failures_to_trip;

@@ -71,8 +71,20 @@ def main():
         assert 'http.404' in text and 'secret-4711' not in text, text
         many = json.loads(run(folder, 'call', 'd', '/many', '--repeat', '50', '--parallel', '8', '--json'))
         assert len(many['items']) == 50 and all(item['status'] == 200 for item in many['items']), many
+        # The phases of all attempts, in ms: no name lookup or connect on a connection that was there, no TLS without TLS.
+        latency = many['latency']
+        assert list(latency) == ['resolve', 'connect', 'tls', 'first_byte', 'total'] and many['next'] is None, latency
+        assert latency['total']['attempts'] == latency['first_byte']['attempts'] == 50, latency
+        assert 1 <= latency['connect']['attempts'] == sum(i['phases']['connect_ms'] is not None for i in many['items']), latency
+        assert latency['tls'] == {'attempts': 0, 'p50_ms': None, 'p95_ms': None, 'p99_ms': None}, latency
+        for phase in ('connect', 'first_byte', 'total'):
+            assert 0 <= latency[phase]['p50_ms'] <= latency[phase]['p95_ms'] <= latency[phase]['p99_ms'], latency
+        assert latency['first_byte']['p50_ms'] <= latency['total']['p99_ms'] < 60000, latency
         table = run(folder, 'call', 'd', '/table', '--repeat', '5')
         assert 'success' in table and 'p95' in table, table
+        rows = {line[:14].strip(): line.split() for line in table.splitlines()}
+        assert rows['PHASE'][-6:] == ['P50', 'MS', 'P95', 'MS', 'P99', 'MS'] and 'TLS' not in rows, table
+        assert rows['connect'][1] == '1' and rows['first byte'][2] == rows['whole attempt'][2] == '5', table
 
         # With per_host the whole URL comes with the call; what is no target is refused, and no password is shown.
         with open(os.path.join(folder, 'hosts.yaml'), 'w', encoding='utf-8') as file:
@@ -80,6 +92,8 @@ def main():
         url = 'http://127.0.0.1:%d/hook?a=b' % server.server_port
         one = json.loads(run(folder, 'call', 'hooks', url, '--data', 'x', '--json', '--config', 'hosts.yaml'))
         assert one['status'] == 200 and seen[-1][:2] == ('POST', '/hook?a=b') and seen[-1][2]['x-token'] == 'secret-4711', one
+        hosts = json.loads(run(folder, 'call', 'hooks', url, '--repeat', '2', '--json', '--config', 'hosts.yaml'))
+        assert hosts['latency']['first_byte']['attempts'] == 2 == hosts['latency']['total']['attempts'], hosts
         count = len(seen)
         for bad in (None, '/hook', 'ftp://h/', 'http://user:secret-4712@127.0.0.1:%d/' % server.server_port, 'http://2130706433/'):
             done = subprocess.run([PROGRAM, 'call', 'hooks', *([bad] if bad else []), '--config', 'hosts.yaml'], cwd=folder,

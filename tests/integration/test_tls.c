@@ -72,6 +72,26 @@ static unsigned seen_since(const char *peer, unsigned before) {
     return tls_peers_count(peer).requests - before;
 }
 
+/* What is kept of both: each phase alone, so they fit together into the fresh attempt. */
+static void check_latencies(const struct call_answer *first, const struct call_answer *second) {
+    struct hf_downstream *d = hf_client_downstream(w->client, "d");
+    struct hf_downstream_view view = {.size = sizeof view};
+    hf_downstream_look(d, &view);
+    hf_downstream_unref(d);
+    assert_true(view.resolve.count <= 1); /* an address may take no time at all */
+    int64_t resolve_us = view.resolve.count > 0 ? view.resolve.p50_us : 0;
+    assert_int_equal(view.connect.count, 1);
+    assert_int_equal(view.tls.count, 1);
+    assert_int_equal(view.first_byte.count, 2);
+    assert_int_equal(view.attempts, 2);
+    int64_t handshake_us = first->tls_us - first->connect_us; /* a quantile is up to 1/16 above */
+    assert_in_range(view.tls.p99_us, handshake_us, handshake_us + handshake_us / 16);
+    assert_in_range(resolve_us + view.connect.p50_us, first->connect_us, first->connect_us + first->connect_us / 16);
+    int64_t waits_us[] = {first->first_byte_us - first->tls_us, second->first_byte_us};
+    int64_t longer_us = waits_us[waits_us[1] > waits_us[0]];
+    assert_in_range(view.first_byte.p99_us, longer_us, longer_us + longer_us / 16);
+}
+
 /* Connect, TLS, first byte and total in this order on a fresh connection; on a reused one there is no handshake. */
 static void test_phases(void **state) {
     (void)state;
@@ -84,6 +104,7 @@ static void test_phases(void **state) {
     assert_int_equal(second.tls_us, -1);
     assert_true(second.first_byte_us > 0 && second.first_byte_us <= second.total_us);
     assert_int_equal(tls_peers_count("good").connections, 1);
+    check_latencies(&first, &second);
 }
 
 /* No request can succeed until a person mends it: permanent, a failure for the breaker, nothing sent, no secrets. */

@@ -67,6 +67,8 @@ static void test_retries(void **state) {
     assert_int_equal(view.retries, 2);
     assert_int_equal(view.window_calls, 3); /* one sample per attempt (B29) */
     assert_int_equal(view.window_failures, 2);
+    assert_int_equal(view.connect.count, 3); /* the phases of every attempt, not of the last one */
+    assert_int_equal(view.first_byte.count, 2); /* one was cut before */
 }
 
 static void test_tries_used_up(void **state) {

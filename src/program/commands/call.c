@@ -178,7 +178,21 @@ static int check_request(struct caller *caller) {
     return hf_client_check(caller->client, &caller->request, &error) != 0 ? hfi_complain(&error) : 0;
 }
 
+/* What the client knows of the downstream, or of the host that was called. */
+static void look(const struct caller *caller, struct hf_downstream_view *seen) {
+    const struct hf_request *request = &caller->request;
+    struct hf_downstream *called = NULL;
+    if (caller->per_host) /* beyond hosts_max the downstream itself was used */
+        hf_client_host(caller->client, request->downstream, request->url, &called, NULL);
+    if (called == NULL)
+        called = hf_client_downstream(caller->client, request->downstream);
+    *seen = (struct hf_downstream_view){.size = sizeof *seen};
+    hf_downstream_look(called, seen);
+    hf_downstream_unref(called);
+}
+
 static int run_calls(struct caller *caller, const struct hfi_options *options) {
+    struct hf_downstream_view seen;
     caller->count = (size_t)hfi_flag_number(options, "repeat", 1);
     caller->records = hfi_arena_array(&caller->session.config.arena, caller->count, sizeof *caller->records);
     caller->keep_body = hfi_flag(options, "body")->given;
@@ -189,10 +203,12 @@ static int run_calls(struct caller *caller, const struct hfi_options *options) {
         code = check_request(caller);
     if (code == 0)
         code = call_all(caller, (size_t)hfi_flag_number(options, "parallel", 1));
+    if (code == 0)
+        look(caller, &seen);
     hf_client_close(caller->client);
     if (code != 0)
         return code;
-    return caller->keep_body ? hfi_call_exit(caller->records, caller->count) : hfi_call_print(caller->records, caller->count);
+    return caller->keep_body ? hfi_call_exit(caller->records, caller->count) : hfi_call_print(caller->records, caller->count, &seen);
 }
 
 static int run(const struct hfi_options *options) {
@@ -210,8 +226,9 @@ const struct hfi_command hfi_command_call = {
     .name = "call",
     .arguments = "DOWNSTREAM [PATH|URL]",
     .summary = "Calls a downstream with all its limits, retries and its breaker",
-    .about = "Prints the outcome, the attempts and the times of the last one's phases. Exit code 1 when any call failed. A\n"
-             "downstream with `per_host: true` takes a whole URL; every host it names has a breaker of its own.",
+    .about = "Prints the outcome, the attempts and the times of the last one's phases; with --repeat, how many ended in which way\n"
+             "and the p50, p95 and p99 of each phase of all attempts. Exit code 1 when any call failed.\n"
+             "A downstream with `per_host: true` takes a whole URL; every host it names has a breaker of its own.",
     .example = "holdfast call payments /charges/17\n"
                "holdfast call payments /charges --data '{\"amount\":7}' --idempotency-key 4711\n"
                "holdfast call payments /healthz --repeat 100 --parallel 10\n"

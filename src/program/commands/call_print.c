@@ -122,7 +122,53 @@ static int by_time(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-static void print_many(const struct hfi_call_record *records, size_t count) {
+/* The phases of the attempts and, at the end, the whole of them, with the names they have in JSON. */
+#define LATENCIES 5
+struct latency {
+    const char *name, *key;
+    struct hf_latency_view of;
+};
+
+static void latencies(const struct hf_downstream_view *seen, struct latency rows[LATENCIES]) {
+    rows[0] = (struct latency){"resolve", "resolve", seen->resolve};
+    rows[1] = (struct latency){"connect", "connect", seen->connect};
+    rows[2] = (struct latency){"TLS", "tls", seen->tls};
+    rows[3] = (struct latency){"first byte", "first_byte", seen->first_byte};
+    rows[4] = (struct latency){"whole attempt", "total", {seen->attempts, seen->p50_us, seen->p95_us, seen->p99_us}};
+}
+
+static void print_latencies(const struct hf_downstream_view *seen) {
+    struct latency rows[LATENCIES];
+    struct hfi_table *table = hfi_table_new("PHASE|>ATTEMPTS|>P50 MS|>P95 MS|>P99 MS");
+    latencies(seen, rows);
+    for (size_t i = 0; i < LATENCIES; i++) {
+        if (rows[i].of.count == 0)
+            continue;
+        hfi_table_cell(table, "%s", rows[i].name);
+        hfi_table_cell(table, "%llu", (unsigned long long)rows[i].of.count);
+        hfi_table_cell(table, "%.3f", (double)rows[i].of.p50_us / 1000);
+        hfi_table_cell(table, "%.3f", (double)rows[i].of.p95_us / 1000);
+        hfi_table_cell(table, "%.3f", (double)rows[i].of.p99_us / 1000);
+    }
+    hfi_table_print(table);
+}
+
+static json_t *latencies_json(const struct hf_downstream_view *seen) {
+    struct latency rows[LATENCIES];
+    json_t *object = json_object();
+    latencies(seen, rows);
+    for (size_t i = 0; i < LATENCIES; i++) {
+        json_t *one = json_object();
+        hfi_json_number(one, "attempts", (int64_t)rows[i].of.count);
+        phase_json(one, "p50_ms", rows[i].of.p50_us);
+        phase_json(one, "p95_ms", rows[i].of.p95_us);
+        phase_json(one, "p99_ms", rows[i].of.p99_us);
+        json_object_set_new(object, rows[i].key, one);
+    }
+    return object;
+}
+
+static void print_many(const struct hfi_call_record *records, size_t count, const struct hf_downstream_view *seen) {
     struct sort_of sorts[32] = {{0}};
     size_t found = sort(records, count, sorts, 32);
     int64_t *times = hfi_grow(NULL, count * sizeof *times);
@@ -141,20 +187,28 @@ static void print_many(const struct hfi_call_record *records, size_t count) {
     hfi_say("took p50 %.3f ms, p95 %.3f ms, p99 %.3f ms, longest %.3f ms", (double)times[count / 2] / 1000,
             (double)times[count * 95 / 100] / 1000, (double)times[count * 99 / 100] / 1000, (double)times[count - 1] / 1000);
     hfi_release(times);
+    print_latencies(seen);
 }
 
-int hfi_call_print(const struct hfi_call_record *records, size_t count) {
+static void print_many_json(const struct hfi_call_record *records, size_t count, const struct hf_downstream_view *seen) {
+    json_t *object = json_object(), *items = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(items, record_json(&records[i]));
+    json_object_set_new(object, "items", items);
+    json_object_set_new(object, "next", json_null());
+    json_object_set_new(object, "latency", latencies_json(seen));
+    hfi_print_json(object);
+}
+
+int hfi_call_print(const struct hfi_call_record *records, size_t count, const struct hf_downstream_view *seen) {
     if (hfi_manner()->json && count == 1) {
         hfi_print_json(record_json(records));
     } else if (hfi_manner()->json) {
-        json_t *items = json_array();
-        for (size_t i = 0; i < count; i++)
-            json_array_append_new(items, record_json(&records[i]));
-        hfi_print_list(items, 0);
+        print_many_json(records, count, seen);
     } else if (count == 1) {
         print_one(records);
     } else {
-        print_many(records, count);
+        print_many(records, count, seen);
     }
     return hfi_call_exit(records, count);
 }

@@ -18,8 +18,8 @@ struct hfi_call_record {
 };
 void hfi_call_record_fill(struct hfi_call_record *record, const struct hf_response *response, int64_t now_us);
 
-/* Prints the records as a command's result; the exit code. */
-int hfi_call_print(const struct hfi_call_record *records, size_t count);
+/* Prints the records as a command's result, with the latencies of `seen` when there are many; the exit code. */
+int hfi_call_print(const struct hfi_call_record *records, size_t count, const struct hf_downstream_view *seen);
 int hfi_call_exit(const struct hfi_call_record *records, size_t count); /* 0 when all succeeded, else 1 */
 
 #endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_RESILIENCE_PHASE_HISTOGRAMS_H
+#define HFI_RESILIENCE_PHASE_HISTOGRAMS_H
+
+#include <stdatomic.h>
+
+#include "holdfast/guard.h"
+#include "resilience/histogram.h"
+#include "resilience/outcome.h"
+
+/* How long each phase of the attempts took by itself, µs. Made when the first attempt with phases ends. */
+struct hfi_phase_histograms {
+    struct hfi_histogram resolve, connect, tls, first_byte;
+};
+
+/* Was any phase reached? Attempts of guarded functions know none. */
+static inline bool hfi_phases_any(const struct hfi_phases *phases) {
+    return phases->resolve_us >= 0 || phases->connect_us >= 0 || phases->tls_us >= 0 || phases->first_byte_us >= 0;
+}
+/* Adds the phases that were reached. `place` holds NULL before the first; without memory it goes on doing so and nothing is
+   kept. Any thread. */
+void hfi_phases_add(struct hfi_phase_histograms *_Atomic *place, const struct hfi_phases *phases);
+/* `histograms` NULL: none was ever made. */
+void hfi_phases_look(const struct hfi_phase_histograms *histograms, struct hf_downstream_view *view);
+
+#endif
