@@ -38,7 +38,7 @@ bool hfi_is_url_text(const char *text) {
 static bool is_ours(const char *name) {
     static const char *const ours[] = {
         "Content-Length",   "Transfer-Encoding", "Connection", "Keep-Alive", "Proxy-Connection", "Expect", "Upgrade",
-        "HTTP2-Settings", "TE",                "Trailer",    "Holdfast-Timeout-Ms"};
+        "HTTP2-Settings",   "TE",                "Trailer",    "Holdfast-Attempt", "Holdfast-Timeout-Ms"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (hfi_text_equal_nocase(ours[i], name))
             return true;

@@ -107,7 +107,7 @@ static void test_headers(void **state) {
     (void)state;
     static const char *const framing[] = {"Content-Length", "content-length", "Transfer-Encoding", "Connection", "Expect",
                                           "Upgrade", "TE", "Trailer", "Keep-Alive", "Proxy-Connection",
-                                          "HTTP2-Settings", "Holdfast-Timeout-Ms"};
+                                          "HTTP2-Settings", "Holdfast-Timeout-Ms", "Holdfast-Attempt", "holdfast-attempt"};
     static const char *const bad_names[] = {NULL, "", " ", "a b", "a:", ":a", "a\r\nb", "a\n", "\xc3\xa9", "a\x7f", "(a)", "a/b", "\"a\""};
     ROW(header_count, "headers", o.header_count = 1);
     ROW(header_count, NULL, o.header_count = 0);

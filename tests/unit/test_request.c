@@ -62,6 +62,8 @@ static void test_headers(void **state) {
     assert_int_equal(check_header("content-length", "3"), HF_EINVAL);
     assert_int_equal(check_header("Transfer-Encoding", "chunked"), HF_EINVAL);
     assert_int_equal(check_header("Expect", "100-continue"), HF_EINVAL);
+    assert_int_equal(check_header("holdfast-attempt", "7"), HF_EINVAL);
+    assert_int_equal(check_header("Holdfast-Timeout-Ms", "7"), HF_EINVAL);
 }
 
 static int check(const char *method, const char *path, const char *query) {
