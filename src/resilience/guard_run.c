@@ -270,9 +270,7 @@ static void run_all(struct run *run) {
 
 int hf_guard_run_with(struct hf_downstream *downstream, const struct hf_guard_options *options, hf_guarded_fn function,
                       struct hf_outcome *outcome, void *user) {
-    if (downstream == NULL || function == NULL || outcome == NULL || (options != NULL && options->size == 0))
-        return HF_EINVAL;
-    if (options != NULL && (options->total_timeout_ms < 0 || options->deadline_us < 0))
+    if (downstream == NULL || function == NULL || outcome == NULL || (options != NULL && options->size < sizeof options->size))
         return HF_EINVAL;
     if (!hfi_may_block())
         return HF_EDEADLK;
@@ -287,6 +285,8 @@ int hf_guard_run_with(struct hf_downstream *downstream, const struct hf_guard_op
     hf_guard_options_init(&run.options);
     if (options != NULL)
         memcpy(&run.options, options, options->size < sizeof run.options ? options->size : sizeof run.options);
+    if (run.options.total_timeout_ms < 0 || run.options.deadline_us < 0)
+        return HF_EINVAL;
     int64_t total_ms = run.policy->options.total_timeout_ms;
     if (run.options.total_timeout_ms > 0)
         total_ms = earlier(total_ms, run.options.total_timeout_ms);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -117,6 +118,26 @@ static void options_are_checked(void **state) {
     options.no_retry = true;
     run(1, ECONNREFUSED);
     assert_int_equal(work.runs, 2);
+}
+
+/* Of an older caller's struct nothing is read beyond its size. */
+static void what_is_not_there_is_not_read(void **state) {
+    (void)state;
+    struct hf_outcome outcome;
+    uint32_t *shortest = malloc(sizeof *shortest); /* to its byte, for AddressSanitizer */
+    assert_non_null(shortest);
+    make();
+    *shortest = offsetof(struct hf_guard_options, repeatable);
+    work = (struct work){0};
+    assert_int_equal(hf_guard_run_with(d, (const struct hf_guard_options *)(void *)shortest, worker, &outcome, &work), 0);
+    assert_int_equal(outcome.kind, HF_OUTCOME_SUCCESS);
+    free(shortest);
+    options.size = offsetof(struct hf_guard_options, repeatable);
+    options.total_timeout_ms = options.deadline_us = -1; /* wrong, if they were its */
+    run(0, 0);
+    assert_int_equal(work.runs, 1);
+    options.size = 1;
+    assert_int_equal(hf_guard_run_with(d, &options, worker, &outcome, &work), HF_EINVAL);
 }
 
 static void the_deadline_is_the_nearest_limit(void **state) {
@@ -327,6 +348,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(r19_repeated_only_when_safe),
         TEST(options_are_checked),
+        TEST(what_is_not_there_is_not_read),
         TEST(the_deadline_is_the_nearest_limit),
         TEST(guards_nest),
         TEST(own_rules_overrule),
