@@ -79,5 +79,8 @@ struct hfi_scheduler_ops {
 struct hfi_scheduler {
     const struct hfi_scheduler_ops *ops;
 };
+static inline struct hf_mono hfi_now(struct hfi_scheduler *scheduler) {
+    return scheduler->ops->mono(scheduler);
+}
 
 #endif

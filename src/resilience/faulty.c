@@ -40,10 +40,6 @@ struct faulty {
     TAILQ_HEAD(, hfi_attempt) struck; /* in flight: as few as tests make */
 };
 
-static struct hf_mono mono(const struct faulty *faulty) {
-    return faulty->scheduler->ops->mono(faulty->scheduler);
-}
-
 static bool is_ours(struct faulty *faulty, const struct hfi_attempt *attempt) {
     const struct hfi_attempt *one;
     TAILQ_FOREACH(one, &faulty->struck, entry)
@@ -75,7 +71,7 @@ static void report(struct hfi_attempt *attempt) {
     static const struct hf_header marks[] = {{"Holdfast-Fault", "status"}};
     char message[64];
     const struct hf_fault *fault = &attempt->fault;
-    int64_t spent_us = hfi_sub(mono(attempt->faulty).us, attempt->started.us);
+    int64_t spent_us = hfi_sub(hfi_now(attempt->faulty->scheduler).us, attempt->started.us);
     bool answers = fault->kind == HF_FAULT_STATUS;
     struct hfi_attempt_facts facts = {.native = answers ? 0 : RECV_ERROR,
                                       .native_errno = answers ? 0 : ECONNRESET,
@@ -144,7 +140,7 @@ static int strike(struct faulty *faulty, const struct hf_fault *fault, const str
     attempt->fault = *fault;
     attempt->spec = *spec;
     copy_headers(attempt, spec);
-    attempt->started = mono(faulty);
+    attempt->started = hfi_now(faulty->scheduler);
     attempt->done = done;
     attempt->user = user;
     hfi_timer_init(&attempt->timer, on_timer, attempt);
@@ -165,7 +161,7 @@ static int start(struct hfi_transport *self, const struct hfi_attempt_spec *spec
     struct faulty *faulty = (struct faulty *)self;
     struct hf_fault fault;
     if (spec->faults != NULL &&
-        hfi_faults_strike(spec->faults, spec->downstream, mono(faulty), hfi_random_next(&faulty->random), &fault))
+        hfi_faults_strike(spec->faults, spec->downstream, hfi_now(faulty->scheduler), hfi_random_next(&faulty->random), &fault))
         return strike(faulty, &fault, spec, done, user, attempt);
     return faulty->inner->ops->start(faulty->inner, spec, done, user, attempt);
 }
@@ -190,7 +186,7 @@ static enum hf_sent cancel(struct hfi_transport *self, struct hfi_attempt *attem
     if (attempt->inner != NULL) {
         sent = faulty->inner->ops->cancel(faulty->inner, attempt->inner, reached, phases);
     } else {
-        int64_t spent_us = hfi_sub(mono(faulty).us, attempt->started.us);
+        int64_t spent_us = hfi_sub(hfi_now(faulty->scheduler).us, attempt->started.us);
         *phases = (struct hfi_phases){-1, -1, -1, -1, spent_us};
         *reached = HF_STAGE_WAIT;
     }

@@ -35,10 +35,6 @@ struct hfi_scripted {
     struct hfi_bytes headers; /* of the newest start: name NUL value NUL … */
 };
 
-static struct hf_mono mono(const struct hfi_scripted *scripted) {
-    return scripted->scheduler->ops->mono(scripted->scheduler);
-}
-
 struct hfi_script_step hfi_script_status(int64_t delay_ms, int status) {
     struct hfi_script_step step = {.delay_ms = delay_ms};
     step.facts.status = status;
@@ -64,14 +60,14 @@ struct hfi_script_step hfi_script_hang(bool connected) {
 }
 
 static bool is_connected(const struct hfi_attempt *attempt) {
-    int64_t spent = mono(attempt->scripted).us - attempt->started.us;
+    int64_t spent = hfi_now(attempt->scripted->scheduler).us - attempt->started.us;
     return spent >= hfi_ms_to_us(attempt->step.connect_ms);
 }
 
 static void note_end(struct hfi_scripted *scripted, uint64_t number, enum hfi_script_end end) {
     if (number < scripted->record_count) {
         scripted->records[number].end = end;
-        scripted->records[number].ended = mono(scripted);
+        scripted->records[number].ended = hfi_now(scripted->scheduler);
     }
 }
 
@@ -93,7 +89,7 @@ static int note_start(struct hfi_scripted *scripted, const struct hfi_attempt_sp
     }
     struct hfi_script_record *record = &scripted->records[scripted->record_count++];
     memset(record, 0, sizeof *record);
-    record->started = mono(scripted);
+    record->started = hfi_now(scripted->scheduler);
     hfi_text_copy(record->method, sizeof record->method, spec->method);
     hfi_text_copy(record->url, sizeof record->url, spec->url);
     record->body_length = spec->body_length;
@@ -113,7 +109,7 @@ static void answer(struct hfi_timer *timer, void *user) {
     facts.phases.resolve_us = -1;
     facts.phases.tls_us = -1;
     facts.phases.connect_us = facts.sent == HF_SENT_NO ? -1 : hfi_ms_to_us(attempt->step.connect_ms);
-    facts.phases.total_us = mono(scripted).us - attempt->started.us;
+    facts.phases.total_us = hfi_now(scripted->scheduler).us - attempt->started.us;
     facts.phases.first_byte_us = facts.status ? facts.phases.total_us : -1;
     note_end(scripted, attempt->number, HFI_SCRIPT_ANSWERED);
     scripted->open--;
@@ -136,7 +132,7 @@ static int start(struct hfi_transport *self, const struct hfi_attempt_spec *spec
     size_t index = number < scripted->step_count ? (size_t)number : scripted->step_count - 1;
     attempt->step = scripted->decide ? scripted->decide(spec, number, scripted->user) : scripted->steps[index];
     attempt->scripted = scripted;
-    attempt->started = mono(scripted);
+    attempt->started = hfi_now(scripted->scheduler);
     attempt->number = number;
     attempt->done = done;
     attempt->user = user;
@@ -172,7 +168,7 @@ static enum hf_sent cancel(struct hfi_transport *self, struct hfi_attempt *attem
     *reached = stage(self, attempt);
     memset(phases, 0xff, sizeof *phases); /* -1: not reached */
     phases->connect_us = connected ? hfi_ms_to_us(attempt->step.connect_ms) : -1;
-    phases->total_us = mono(scripted).us - attempt->started.us;
+    phases->total_us = hfi_now(scripted->scheduler).us - attempt->started.us;
     enum hf_sent sent = connected ? attempt->step.facts.sent : HF_SENT_NO;
     scripted->scheduler->ops->disarm(scripted->scheduler, &attempt->timer);
     note_end(scripted, attempt->number, HFI_SCRIPT_CANCELLED);

@@ -24,12 +24,14 @@ static struct hfi_scheduler *s;
 static struct hfi_transport *t;
 static struct peer *peer;
 static int open_attempts, ended;
+static const char *downstream; /* of the attempts that begin; NULL: none */
 
 static int set_up(void **state) {
     (void)state;
     static const struct peer_step ok = {.answer = PEER_OK};
     names_hang();
     open_attempts = ended = 0;
+    downstream = NULL;
     peer = peer_new(&ok, 1);
     return peer && hfi_loop_new(&s) == 0 && hfi_curl_transport_new(s, &t, NULL) == 0 ? 0 : -1;
 }
@@ -61,7 +63,8 @@ static void keep(const struct hfi_attempt_facts *facts, void *user) {
 static struct hfi_attempt *begin(struct result *result, const char *host) {
     char url[128];
     struct hfi_attempt_spec spec = {
-        .url = url, .method = "GET", .connect_timeout_ms = 60000, .backstop_ms = 120000, .response_limit = 1024};
+        .url = url, .method = "GET", .connect_timeout_ms = 60000, .backstop_ms = 120000, .response_limit = 1024,
+        .downstream = downstream};
     struct hfi_attempt *attempt = NULL;
     snprintf(url, sizeof url, "http://%s:%d/", host, peer_port(peer));
     memset(result, 0, sizeof *result);
@@ -182,6 +185,34 @@ static void test_limit_per_host(void **state) {
     assert_int_equal(results[4].status, 200);
 }
 
+/* One downstream with many dead names leaves lookups for the others. */
+static void test_limit_per_downstream(void **state) {
+    (void)state;
+    static struct result results[HFI_LOOKUPS_PER_DOWNSTREAM], refused, other;
+    struct hfi_attempt *attempts[HFI_LOOKUPS_PER_DOWNSTREAM];
+    char host[32];
+    enum hf_stage stage;
+    downstream = "hooks";
+    for (int i = 0; i < HFI_LOOKUPS_PER_DOWNSTREAM; i++) {
+        snprintf(host, sizeof host, "slow%d.test", i);
+        attempts[i] = begin(&results[i], host);
+    }
+    run_until_inside(HFI_LOOKUPS_PER_DOWNSTREAM);
+    for (int i = 0; i < HFI_LOOKUPS_PER_DOWNSTREAM; i++)
+        cancel(attempts[i], &stage);
+    begin(&refused, "fast.test");
+    s->ops->run(s);
+    assert_string_equal(refused.error_type, "local.lookups");
+    downstream = "api";
+    begin(&other, "fast.test");
+    s->ops->run(s);
+    assert_int_equal(other.status, 200);
+    downstream = "hooks";
+    begin(&refused, "fast.test"); /* known by now */
+    s->ops->run(s);
+    assert_int_equal(refused.status, 200);
+}
+
 static void test_limit_per_process(void **state) {
     (void)state;
     static struct result results[HFI_LOOKUPS_MAX + 1];
@@ -203,7 +234,8 @@ static void test_limit_per_process(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {T(test_hang),         T(test_shared),         T(test_shared_failure),
-                                       T(test_next_in_line), T(test_limit_per_host), T(test_limit_per_process)};
+                                       T(test_next_in_line), T(test_limit_per_host), T(test_limit_per_downstream),
+                                       T(test_limit_per_process)};
     if (names_start())
         return 1;
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

@@ -40,14 +40,10 @@ void hfi_engine_place(struct hfi_attempt *attempt, enum hfi_place place) {
         TAILQ_INSERT_TAIL(to, attempt, entry);
 }
 
-static struct hf_mono mono(const struct hfi_engine *engine) {
-    return engine->scheduler->ops->mono(engine->scheduler);
-}
-
 /* Something waits that only the drive may do: it comes in the next turn. */
 static void kick(struct hfi_engine *engine) {
     if (engine->broken || engine->settled || !TAILQ_EMPTY(&engine->failing))
-        engine->scheduler->ops->arm(engine->scheduler, &engine->timer, mono(engine));
+        engine->scheduler->ops->arm(engine->scheduler, &engine->timer, hfi_now(engine->scheduler));
 }
 
 static int make_multi(struct hfi_engine *engine) {
@@ -81,6 +77,7 @@ void hfi_engine_rebuild(struct hfi_engine *engine) {
     engine->scheduler->ops->disarm(engine->scheduler, &engine->timer);
     curl_multi_cleanup(multi);
     hfi_sockets_free(engine);
+    hfi_hosts_forget(engine); /* libcurl knew the addresses, and its cache is gone */
     engine->broken = false; /* its end may have reported more of the same */
     make_multi(engine);     /* or the next start does */
 }
@@ -129,7 +126,7 @@ static void give_back(struct hfi_attempt *attempt) {
 void hfi_engine_run(struct hfi_attempt *attempt) {
     struct hfi_engine *engine = attempt->engine;
     if (attempt->place == HFI_PLACE_WAITING)
-        attempt->added = mono(engine);
+        attempt->added = hfi_now(engine->scheduler);
     if (engine->multi && curl_multi_add_handle(engine->multi, attempt->easy) == CURLM_OK) {
         hfi_engine_place(attempt, HFI_PLACE_RUNNING);
         return;
@@ -176,10 +173,11 @@ void hfi_engine_finish(struct hfi_attempt *attempt, CURLcode code) {
     struct hfi_attempt_facts facts;
     if (hfi_redirect_next(attempt, code)) {
         withdraw(attempt, code);
-        if (launch(attempt) == 0)
+        int rc = launch(attempt);
+        if (rc == 0)
             return;
-        attempt->reason = HFI_REASON_MEMORY;
-        code = CURLE_OUT_OF_MEMORY;
+        attempt->reason = rc == HF_EINVAL ? HFI_REASON_URL : HFI_REASON_MEMORY;
+        code = rc == HF_EINVAL ? CURLE_URL_MALFORMAT : CURLE_OUT_OF_MEMORY;
     }
     hfi_answer_facts(attempt, code, &facts);
     withdraw(attempt, code);
@@ -198,7 +196,7 @@ static int start(struct hfi_transport *self, const struct hfi_attempt_spec *spec
     attempt->spec = *spec;
     attempt->done = done;
     attempt->user = user;
-    attempt->started = mono(engine);
+    attempt->started = hfi_now(engine->scheduler);
     attempt->added = attempt->started;
     int rc = hfi_redirect_begin(attempt);
     if (rc == 0)

@@ -30,6 +30,7 @@
     X(PROXY_FAILED, "proxy.failed", NULL)                                                                              \
     X(DESCRIPTORS, "local.descriptors", "no socket could be made here")                                                \
     X(PORTS, "local.ports", "no local address or port is free")                                                        \
+    X(URL, "local.url", "libcurl cannot load the URL that the peer redirected to")                                      \
     X(LOOKUPS, "local.lookups", "too many name lookups are unanswered")                                                \
     X(PRIVATE_NETWORK, "local.private_network", "the address is in a private network, which is denied here")           \
     X(REDIRECT, "local.redirect", "too many name lookups are unanswered to follow the redirect")                       \
@@ -175,6 +176,7 @@ void hfi_hosts_resolved(struct hfi_attempt *attempt);
 void hfi_hosts_give_up(struct hfi_attempt *attempt, CURLcode code);
 void hfi_hosts_leave(struct hfi_attempt *attempt, CURLcode code);
 void hfi_hosts_settle(struct hfi_engine *engine);
+void hfi_hosts_forget(struct hfi_engine *engine); /* no name is known any more */
 void hfi_hosts_free(struct hfi_engine *engine);
 
 /* easy.c */

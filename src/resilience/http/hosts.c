@@ -22,16 +22,13 @@
 struct hfi_host {
     struct hfi_host *next, *next_settled;
     bool settled;
+    size_t users; /* attempts that have it as theirs, wherever they are: it must not go before them */
     uint64_t hash;
     struct hf_mono fresh;       /* until then no lookup is needed */
     struct hfi_attempt *leader; /* who looks it up, or might */
     struct hfi_attempts waiters;
     char name[]; /* host:port as in the URL, lower case */
 };
-
-static struct hf_mono mono(const struct hfi_engine *engine) {
-    return engine->scheduler->ops->mono(engine->scheduler);
-}
 
 /* The authority of a URL without userinfo. */
 static const char *authority(const char *url, size_t *length) {
@@ -70,7 +67,7 @@ static uint64_t hash_of(const char *name, size_t length) {
 }
 
 static bool is_idle(const struct hfi_host *host, struct hf_mono now) {
-    return !host->leader && !host->settled && TAILQ_EMPTY(&host->waiters) && now.us >= host->fresh.us;
+    return host->users == 0 && !host->settled && now.us >= host->fresh.us;
 }
 
 /* Forgets hosts that nothing is known about any more. */
@@ -97,7 +94,7 @@ static struct hfi_host *host_of(struct hfi_engine *engine, const char *name, siz
         if (host->hash == hash && strlen(host->name) == length && strncasecmp(host->name, name, length) == 0)
             return host;
     if (engine->host_count >= HOSTS_KEPT)
-        sweep(engine, mono(engine));
+        sweep(engine, hfi_now(engine->scheduler));
     struct hfi_host *host = hfi_alloc(sizeof *host + length + 1);
     if (!host)
         return NULL;
@@ -121,9 +118,10 @@ int hfi_hosts_enter(struct hfi_attempt *attempt) {
     if (!host)
         return HF_ENOMEM;
     attempt->host = host;
+    host->users++;
     if (host->leader)
         return 1;
-    if (mono(attempt->engine).us >= host->fresh.us) {
+    if (hfi_now(attempt->engine->scheduler).us >= host->fresh.us) {
         host->leader = attempt;
         attempt->leads = true;
     }
@@ -140,7 +138,9 @@ int hfi_hosts_lookup(void *resolver, void *reserved, void *user) {
     (void)reserved;
     if (!attempt->host) /* an address: no thread is started */
         return 0;
-    attempt->lookup = hfi_lookup_begin(attempt->host->hash, mono(attempt->engine));
+    const char *downstream = attempt->spec.downstream;
+    attempt->lookup = hfi_lookup_begin(attempt->host->hash, downstream ? hash_of(downstream, strlen(downstream)) : 0,
+                                       hfi_now(attempt->engine->scheduler));
     if (attempt->lookup < 0) {
         attempt->reason = attempt->hops > 0 ? HFI_REASON_REDIRECT : HFI_REASON_LOOKUPS;
         return 1;
@@ -163,12 +163,12 @@ void hfi_hosts_resolved(struct hfi_attempt *attempt) {
     if (!host)
         return;
     if (attempt->looked_up)
-        host->fresh = hfi_mono_after_ms(mono(engine), FRESH_MS);
+        host->fresh = hfi_mono_after_ms(hfi_now(engine->scheduler), FRESH_MS);
     if (!attempt->leads)
         return;
     if (!attempt->looked_up && attempt->socket < 0 &&
         attempt->sends == 0) /* libcurl knew it: for how long, we do not */
-        host->fresh = hfi_mono_after_ms(mono(engine), KNOWN_MS);
+        host->fresh = hfi_mono_after_ms(hfi_now(engine->scheduler), KNOWN_MS);
     attempt->leads = false;
     host->leader = NULL;
     if (!host->settled) {
@@ -195,7 +195,7 @@ void hfi_hosts_settle(struct hfi_engine *engine) {
     while ((host = engine->settled)) {
         engine->settled = host->next_settled;
         host->settled = false;
-        let_go(host, mono(engine));
+        let_go(host, hfi_now(engine->scheduler));
     }
 }
 
@@ -213,7 +213,7 @@ void hfi_hosts_give_up(struct hfi_attempt *attempt, CURLcode code) {
         return;
     }
     int wire = attempt->wire >= 0 ? fcntl(attempt->wire, F_DUPFD_CLOEXEC, 0) : -1;
-    hfi_lookup_abandon(attempt->lookup, wire, mono(attempt->engine));
+    hfi_lookup_abandon(attempt->lookup, wire, hfi_now(attempt->engine->scheduler));
     attempt->lookup = -1;
     attempt->wire = -1;
 }
@@ -224,7 +224,9 @@ void hfi_hosts_leave(struct hfi_attempt *attempt, CURLcode code) {
     bool led = attempt->leads;
     attempt->host = NULL;
     attempt->leads = false;
-    if (!host || !led)
+    if (host)
+        host->users--;
+    if (!led)
         return;
     host->leader = NULL;
     if (is_lookup_failed(code)) {
@@ -237,7 +239,13 @@ void hfi_hosts_leave(struct hfi_attempt *attempt, CURLcode code) {
         }
         return;
     }
-    let_go(host, mono(attempt->engine));
+    let_go(host, hfi_now(attempt->engine->scheduler));
+}
+
+void hfi_hosts_forget(struct hfi_engine *engine) {
+    for (size_t i = 0; i < HFI_HOST_BUCKETS; i++)
+        for (struct hfi_host *host = engine->hosts[i]; host; host = host->next)
+            host->fresh.us = INT64_MIN;
 }
 
 void hfi_hosts_free(struct hfi_engine *engine) {

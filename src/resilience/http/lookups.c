@@ -16,7 +16,7 @@ struct lookup {
     bool used;
     bool abandoned;
     int wire; /* abandoned: hangs up when the thread is gone; -1 unknown */
-    uint64_t host;
+    uint64_t host, downstream;
     struct hf_mono lapses; /* abandoned: not held longer, whatever the wire says */
 };
 
@@ -47,19 +47,20 @@ static void reap(struct hf_mono now) {
     }
 }
 
-int hfi_lookup_begin(uint64_t host, struct hf_mono now) {
+int hfi_lookup_begin(uint64_t host, uint64_t downstream, struct hf_mono now) {
     int slot = -1;
-    unsigned same = 0;
+    unsigned same_host = 0, same_downstream = 0;
     pthread_mutex_lock(&lock);
     reap(now);
     for (int i = 0; i < HFI_LOOKUPS_MAX; i++) {
         if (!lookups[i].used) {
             slot = i;
-        } else if (lookups[i].host == host) {
-            same++;
+        } else {
+            same_host += lookups[i].host == host;
+            same_downstream += downstream != 0 && lookups[i].downstream == downstream;
         }
     }
-    if (same >= HFI_LOOKUPS_PER_HOST) {
+    if (same_host >= HFI_LOOKUPS_PER_HOST || same_downstream >= HFI_LOOKUPS_PER_DOWNSTREAM) {
         slot = -1;
     }
     if (slot >= 0) {
@@ -67,6 +68,7 @@ int hfi_lookup_begin(uint64_t host, struct hf_mono now) {
         lookups[slot].abandoned = false;
         lookups[slot].wire = -1;
         lookups[slot].host = host;
+        lookups[slot].downstream = downstream;
     }
     pthread_mutex_unlock(&lock);
     return slot;
