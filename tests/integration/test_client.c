@@ -11,6 +11,7 @@
 #include "assembly/client.h"
 #include "loop/loop.h"
 #include "resilience/outcome.h"
+#include "support/call_world.h"
 #include "support/peer.h"
 
 struct world {
@@ -325,7 +326,7 @@ static void test_borrowed(void **state) {
     struct hf_request request = hf_request_to("peer", "GET", "/");
     assert_int_equal(hfi_loop_new(&loop), 0);
     assert_int_equal(hfi_client_borrow(loop, &options, 1, &client, NULL), 0);
-    assert_int_equal(hfi_caller_count(hfi_client_caller(client)), 1);
+    assert_int_equal(call_count_of(hfi_client_caller(client)), 1);
     assert_int_equal(hf_call_start(client, &request, NULL, stop_loop, loop, NULL), 0);
     loop->ops->run(loop);
     for (int i = 0; i < 3; i++)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "support/support.h"
 
 #define START_US INT64_C(1000000000)
@@ -33,6 +34,28 @@ int call_world_tear_down(void **state) {
     return 0;
 }
 
+static size_t list(struct hfi_caller *caller, size_t index, struct hf_downstream **at) {
+    struct hfi_listed *all;
+    size_t count;
+    assert_int_equal(hfi_caller_list(caller, &all, &count), 0);
+    *at = index < count ? all[index].downstream : NULL;
+    for (size_t i = 0; i < count; i++)
+        hf_downstream_unref(all[i].downstream); /* the caller has one */
+    hfi_free(all);
+    return count;
+}
+
+size_t call_count_of(struct hfi_caller *caller) {
+    struct hf_downstream *first;
+    return list(caller, 0, &first);
+}
+
+struct hf_downstream *call_downstream_of(struct hfi_caller *caller, size_t index) {
+    struct hf_downstream *at;
+    list(caller, index, &at);
+    return at;
+}
+
 static void open_caller(void) {
     struct hfi_caller_options options = {world->s, hfi_scripted_transport(world->script), hf_test_seed()};
     struct hf_error error;
@@ -42,7 +65,7 @@ static void open_caller(void) {
         hf_error_print(&error, text, sizeof text);
         fail_msg("%s", text);
     }
-    world->d = hfi_caller_at(world->caller, 0);
+    world->d = call_downstream_of(world->caller, 0);
 }
 
 void call_world_open(const struct hfi_script_step *steps, size_t count) {

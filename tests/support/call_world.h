@@ -40,6 +40,10 @@ void call_world_open_with(hfi_script_fn decide, void *user);
     call_world_open((struct hfi_script_step[]){__VA_ARGS__},                                                           \
                     sizeof(struct hfi_script_step[]){__VA_ARGS__} / sizeof(struct hfi_script_step))
 
+/* What a caller has, as given and without hosts: how many, and the one at `index` (borrowed, NULL: none). */
+size_t call_count_of(struct hfi_caller *caller);
+struct hf_downstream *call_downstream_of(struct hfi_caller *caller, size_t index);
+
 int64_t call_now_ms(void); /* since the world began */
 struct hf_request call_get(void);
 struct hf_request call_post(const char *key);

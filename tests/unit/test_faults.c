@@ -150,7 +150,7 @@ static void open_world(void) {
     struct hfi_caller_options options = {world->s, faulty, 7};
     if (hfi_caller_new(&options, &world->options, 1, &world->caller, &error) != 0)
         fail_msg("%s: %s", error.what, error.why);
-    world->d = hfi_caller_at(world->caller, 0);
+    world->d = call_downstream_of(world->caller, 0);
 }
 
 static struct call_end call_with(enum hf_fault_kind kind) {

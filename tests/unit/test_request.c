@@ -239,12 +239,12 @@ static void test_names(void **state) {
     struct hfi_caller_options caller_options = {world->s, NULL, 1};
     struct hfi_caller *caller = NULL;
     assert_int_equal(hfi_caller_new(&caller_options, options, 3, &caller, NULL), 0);
-    assert_int_equal(hfi_caller_count(caller), 3);
-    assert_string_equal(hf_downstream_name(hfi_caller_at(caller, 0)), "b"); /* as given */
-    assert_null(hfi_caller_at(caller, 3));
+    assert_int_equal(call_count_of(caller), 3);
+    assert_string_equal(hf_downstream_name(call_downstream_of(caller, 0)), "b"); /* as given */
+    assert_null(call_downstream_of(caller, 3));
     struct hf_downstream *a = hfi_caller_downstream(caller, "a"), *c = hfi_caller_downstream(caller, "c");
-    assert_ptr_equal(a, hfi_caller_at(caller, 1));
-    assert_ptr_equal(c, hfi_caller_at(caller, 2));
+    assert_ptr_equal(a, call_downstream_of(caller, 1));
+    assert_ptr_equal(c, call_downstream_of(caller, 2));
     hf_downstream_unref(a);
     hf_downstream_unref(c);
     assert_null(hfi_caller_downstream(caller, "bb"));
