@@ -8,9 +8,12 @@
 #include "base/text.h"
 #include "resilience/decide.h"
 
-void hfi_again_init(struct hfi_again *again, struct hf_downstream *downstream, struct hf_mono deadline,
-                    uint32_t retry_max) {
-    *again = (struct hfi_again){.downstream = downstream, .deadline = deadline, .retry_max = retry_max};
+void hfi_again_init(struct hfi_again *again, struct hf_downstream *downstream, const struct hf_policy *policy,
+                    struct hf_mono deadline, bool no_retry) {
+    *again = (struct hfi_again){.downstream = downstream,
+                                .policy = policy,
+                                .deadline = deadline,
+                                .retry_max = no_retry ? 0 : policy->options.retry_max};
 }
 
 /* The failure stays what the peer made it; but that it was not tried again is our own doing, and says so (R14). */
@@ -27,7 +30,7 @@ bool hfi_again(struct hfi_again *again, struct hf_outcome *outcome, bool repeata
                uint64_t random) {
     struct hf_downstream *downstream = again->downstream;
     struct hfi_decide_in in = {.outcome = outcome,
-                               .backoff = &downstream->policy->backoff,
+                               .backoff = &again->policy->backoff,
                                .retries_done = again->retries,
                                .retry_max = again->retry_max,
                                .repeatable = repeatable,
@@ -54,4 +57,14 @@ bool hfi_again(struct hfi_again *again, struct hf_outcome *outcome, bool repeata
     again->fresh = out.fresh_connection;
     again->fresh_used = again->fresh_used || out.fresh_connection;
     return true;
+}
+
+void hfi_again_refused(struct hf_outcome *outcome, uint32_t attempts, const struct hf_outcome *rejection) {
+    if (attempts == 0) {
+        *outcome = *rejection;
+        return;
+    }
+    outcome->retry = HF_RETRY_LATER;
+    if (rejection->retry_after_ms > outcome->retry_after_ms)
+        outcome->retry_after_ms = rejection->retry_after_ms;
 }

@@ -14,6 +14,7 @@
  */
 struct hfi_again {
     struct hf_downstream *downstream; /* borrowed */
+    const struct hf_policy *policy;   /* the one the call began with; its downstream keeps it */
     struct hf_mono deadline;          /* of the whole call */
     uint32_t retry_max;
     uint32_t retries;     /* scheduled so far */
@@ -21,8 +22,8 @@ struct hfi_again {
     bool fresh;           /* the newest wants a fresh connection */
     bool fresh_used;
 };
-void hfi_again_init(struct hfi_again *again, struct hf_downstream *downstream, struct hf_mono deadline,
-                    uint32_t retry_max);
+void hfi_again_init(struct hfi_again *again, struct hf_downstream *downstream, const struct hf_policy *policy,
+                    struct hf_mono deadline, bool no_retry);
 
 /*
  * An attempt ended with `outcome`: another one? True: it is scheduled and paid for, `last_wait_ms` from now. False: the
@@ -31,5 +32,11 @@ void hfi_again_init(struct hfi_again *again, struct hf_downstream *downstream, s
  */
 bool hfi_again(struct hfi_again *again, struct hf_outcome *outcome, bool repeatable, struct hf_mono now,
                uint64_t random);
+
+/*
+ * It is not let through, after `attempts` real ones. The failure they saw stays what it is, to be tried again when it
+ * may; without any the rejection is the outcome.
+ */
+void hfi_again_refused(struct hf_outcome *outcome, uint32_t attempts, const struct hf_outcome *rejection);
 
 #endif

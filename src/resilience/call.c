@@ -51,9 +51,17 @@ static void serve_queue(struct hfi_target *target) {
     hfi_target_watch(target);
 }
 
+/* Looking is free; asking in vain is a rejection more in the counters. So it asks when there may be room, and now and then. */
 void hfi_target_poll(struct hfi_timer *timer, void *user) {
+    struct hfi_target *target = user;
+    struct hfi_scheduler *scheduler = target->caller->scheduler;
+    struct hf_mono now = hfi_now(scheduler);
     (void)timer;
-    serve_queue(user);
+    if (target->token_at.us > 0 || now.us >= target->ask_at.us ||
+        hfi_downstream_allowance(target->downstream, now, NULL) > 0)
+        serve_queue(target);
+    else
+        hfi_target_watch(target);
 }
 
 /* The wait that failed attempts of this try were asked for outlives them: nobody comes early (A2). */
@@ -81,16 +89,8 @@ static void time_out(struct hfi_call *call, struct hf_mono now) {
     sum_up(call);
 }
 
-/* Not let through. After real attempts the failure they saw stays what it is, to be tried again when it may. */
 static void refuse(struct hfi_call *call, const struct hf_outcome *rejection) {
-    struct hf_outcome *outcome = &call->response->outcome;
-    if (call->attempts == 0) {
-        *outcome = *rejection;
-    } else {
-        outcome->retry = HF_RETRY_LATER;
-        if (rejection->retry_after_ms > outcome->retry_after_ms)
-            outcome->retry_after_ms = rejection->retry_after_ms;
-    }
+    hfi_again_refused(&call->response->outcome, call->attempts, rejection);
     sum_up(call);
     hfi_call_move(call, HFI_CALL_ENDING, rejection->error_type);
 }
@@ -187,7 +187,7 @@ static void wait_for_slot(struct hfi_call *call, const struct hf_outcome *reject
     if (call->state == HFI_CALL_QUEUED)
         return;
     struct hf_downstream *downstream = call->target->downstream;
-    if (hfi_bulkhead_queue(&downstream->bulkhead, downstream->policy->options.bulkhead_queue))
+    if (hfi_bulkhead_queue(&downstream->bulkhead, call->policy->options.bulkhead_queue))
         hfi_call_move(call, HFI_CALL_QUEUED, rejection->error_type);
     else
         refuse(call, rejection);
@@ -222,6 +222,7 @@ static void try_attempt(struct hfi_call *call) {
         return;
     }
     target->token_at = (struct hf_mono){0};
+    target->ask_at = hfi_mono_after_ms(now, HFI_SLOT_ASK_MS);
     /* Those who come out of the queue ask the breaker anew: it may have opened while they waited. */
     if (hfi_downstream_enter(target->downstream, now, &permit, &rejection) == 0)
         start_try(call, &permit, now);
@@ -238,16 +239,9 @@ static void look(struct hfi_call *call, struct hf_mono now) {
     for (uint32_t i = 0; i < call->slot_count; i++) {
         struct hfi_call_attempt *attempt = &call->slots[i];
         const char *which = attempt->wire ? hfi_call_limit(attempt, now) : NULL;
-        struct hf_outcome outcome;
-        struct hfi_phases phases;
-        enum hf_sent sent;
         if (!which)
             continue;
-        enum hf_stage stage = hfi_call_cut(attempt, &phases, &sent);
-        hfi_classify_timeout(which, sent, stage, &outcome);
-        outcome.phases = phases;
-        hfi_rules_judge(&call->rules, &call->target->rules, call->method, NULL, &outcome);
-        hfi_call_over(attempt, &outcome, NULL);
+        hfi_call_expire(attempt, which);
         return; /* the others are looked at in the next turn, if the call is still there */
     }
     if (call->hedges_left > 0 && now.us >= call->hedge_at.us)
@@ -277,10 +271,8 @@ static void on_timer(struct hfi_timer *timer, void *user) {
 
 int hfi_call_begin(struct hfi_call *call) {
     struct hfi_scheduler *scheduler = call->caller->scheduler;
-    struct hf_downstream *downstream = call->target->downstream;
     call->deadline = hfi_mono_after_ms(hfi_call_now(call), call->total_ms);
-    hfi_again_init(&call->again, downstream, call->deadline,
-                   call->no_retry ? 0 : downstream->policy->options.retry_max);
+    hfi_again_init(&call->again, call->target->downstream, call->policy, call->deadline, call->no_retry);
     hfi_timer_init(&call->timer, on_timer, call);
     if (scheduler->ops->arm(scheduler, &call->timer, call->deadline))
         return HF_ENOMEM;
@@ -331,8 +323,4 @@ void hfi_call_cancel(struct hfi_call *call) {
     hfi_call_move(call, HFI_CALL_ENDING, outcome->error_type);
     if (on_wire)
         serve_queue(call->target);
-}
-
-uint32_t hfi_call_attempts(const struct hfi_call *call) {
-    return call->attempts;
 }

@@ -36,7 +36,7 @@ int hfi_caller_host(struct hfi_caller *caller, const char *name, const char *url
 int hfi_caller_each(struct hfi_caller *caller, hf_downstream_fn each, void *user);
 int hfi_caller_check(struct hfi_caller *caller, const struct hf_request *request, struct hf_error *error);
 /*
- * As hf_client_reload. Any thread. Who walks the downstreams by index does so on the thread that reloads, or has a list.
+ * As hf_client_reload. Any thread.
  */
 int hfi_caller_reload(struct hfi_caller *caller, const struct hf_downstream_options *downstreams, size_t count,
                       struct hf_error *error);
@@ -46,10 +46,6 @@ struct hfi_listed {
     const char *probe_path; /* behind the list; NULL: none */
 };
 int hfi_caller_list(struct hfi_caller *caller, struct hfi_listed **list, size_t *count); /* hfi_free it. HF_ENOMEM */
-/* The downstreams as given, without hosts. */
-size_t hfi_caller_count(const struct hfi_caller *caller);
-struct hf_downstream *hfi_caller_at(struct hfi_caller *caller, size_t index); /* borrowed */
-const char *hfi_caller_probe_path(const struct hfi_caller *caller, size_t index); /* of the same one; NULL: none */
 
 /*
  * Starts a call; `done` runs once, never inside start, and owns the response. `request` is copied. `call` is valid
@@ -65,7 +61,6 @@ void hfi_call_discard(struct hfi_call *call); /* not begun: no `done` */
 void hfi_call_give_up(struct hfi_call *call); /* not begun and cannot be: `done` runs now, with `local.memory` */
 /* Ends it as `call.cancelled`; `done` runs within one loop turn. No-op on one that is ending. */
 void hfi_call_cancel(struct hfi_call *call);
-uint32_t hfi_call_attempts(const struct hfi_call *call); /* on the wire so far */
 
 /* The answer behind the public accessors. */
 struct hf_response {

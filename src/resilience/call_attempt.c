@@ -10,13 +10,54 @@
 #include "resilience/call_internal.h"
 #include "resilience/classify.h"
 
+#define TIMED_OUT 28 /* libcurl's own limit passed */
+
+/* The limit that an attempt has reached, NULL: none. */
+static const char *limit_of(const struct hfi_call_attempt *attempt, bool connected, struct hf_mono now) {
+    if (!connected && now.us >= attempt->connect_deadline.us)
+        return "timeout.connect";
+    if (now.us >= attempt->deadline.us)
+        return now.us >= attempt->call->deadline.us ? "timeout.total" : "timeout.attempt";
+    return NULL;
+}
+
+/* On a busy machine libcurl's limit, which comes later, may be noticed before ours: it is ours that has passed. */
+static const char *passed_unnoticed(const struct hfi_call_attempt *attempt, const struct hfi_attempt_facts *facts) {
+    if (facts->native != TIMED_OUT || facts->error_type)
+        return NULL;
+    bool connected = attempt->connected || facts->hops > 0 || facts->stage >= HF_STAGE_SEND;
+    return limit_of(attempt, connected, hfi_call_now(attempt->call));
+}
+
+static void end_by_limit(struct hfi_call_attempt *attempt, const char *which, enum hf_sent sent, enum hf_stage stage,
+                         const struct hfi_phases *phases) {
+    struct hfi_call *call = attempt->call;
+    struct hf_outcome outcome;
+    hfi_classify_timeout(which, sent, stage, &outcome);
+    outcome.phases = *phases;
+    hfi_rules_judge(&call->rules, &call->target->rules, call->method, NULL, &outcome);
+    hfi_call_over(attempt, &outcome, NULL);
+}
+
+void hfi_call_expire(struct hfi_call_attempt *attempt, const char *which) {
+    struct hfi_phases phases;
+    enum hf_sent sent;
+    enum hf_stage stage = hfi_call_cut(attempt, &phases, &sent);
+    end_by_limit(attempt, which, sent, stage, &phases);
+}
+
 static void on_facts(const struct hfi_attempt_facts *facts, void *user) {
     struct hfi_call_attempt *attempt = user;
     struct hfi_call *call = attempt->call;
     struct hfi_scheduler *scheduler = call->caller->scheduler;
-    const struct hf_policy_options *policy = &call->target->downstream->policy->options;
+    const struct hf_policy_options *policy = &call->policy->options;
     struct hf_outcome outcome;
     call->attempts += facts->hops; /* each redirect followed was a request more */
+    const char *which = passed_unnoticed(attempt, facts);
+    if (which) {
+        end_by_limit(attempt, which, facts->sent, facts->stage, &facts->phases);
+        return;
+    }
     hfi_classify_attempt(facts, scheduler->ops->wall(scheduler), policy->breaker_429_failure,
                          policy->retry_after_cap_ms, &outcome);
     hfi_rules_judge(&call->rules, &call->target->rules, call->method, facts, &outcome); /* told once (F8) */
@@ -45,7 +86,7 @@ static struct hfi_call_attempt *free_slot(struct hfi_call *call) {
 
 int hfi_call_send(struct hfi_call *call, const struct hf_permit *permit, bool hedge, struct hf_mono now) {
     const struct hfi_target *target = call->target;
-    const struct hf_policy *policy = target->downstream->policy;
+    const struct hf_policy *policy = call->policy;
     struct hfi_transport *transport = call->caller->transport;
     struct hfi_call_attempt *attempt = free_slot(call);
     *attempt = (struct hfi_call_attempt){.call = call, .permit = *permit, .hedge = hedge};
@@ -84,7 +125,6 @@ int hfi_call_send(struct hfi_call *call, const struct hf_permit *permit, bool he
     call->attempts++;
     call->hedges += hedge;
     call->live++;
-    call->target->in_flight++;
     return 0;
 }
 
@@ -93,7 +133,6 @@ void hfi_call_release(struct hfi_call_attempt *attempt, const struct hf_outcome 
     struct hf_downstream *downstream = call->target->downstream;
     attempt->wire = NULL;
     call->live--;
-    call->target->in_flight--;
     if (outcome->sent > call->sent)
         call->sent = outcome->sent;
     /* What was refused here, without touching the wire, is no sample (2.1). */
@@ -138,12 +177,9 @@ void hfi_call_cut_all(struct hfi_call *call, struct hf_outcome *outcome, struct 
 
 const char *hfi_call_limit(struct hfi_call_attempt *attempt, struct hf_mono now) {
     struct hfi_transport *transport = attempt->call->caller->transport;
-    if (!attempt->connected && now.us >= attempt->connect_deadline.us) {
-        if (transport->ops->stage(transport, attempt->wire) < HF_STAGE_SEND)
-            return "timeout.connect";
-        attempt->connected = true;
-    }
-    return now.us >= attempt->deadline.us ? "timeout.attempt" : NULL;
+    if (!attempt->connected && now.us >= attempt->connect_deadline.us)
+        attempt->connected = transport->ops->stage(transport, attempt->wire) >= HF_STAGE_SEND;
+    return limit_of(attempt, attempt->connected, now);
 }
 
 struct hf_mono hfi_call_next_look(const struct hfi_call *call) {

@@ -2,9 +2,9 @@
 #ifndef HFI_RESILIENCE_CALL_INTERNAL_H
 #define HFI_RESILIENCE_CALL_INTERNAL_H
 
-#include "resilience/again.h"
 #include <pthread.h>
 
+#include "resilience/again.h"
 #include "resilience/call.h"
 #include "resilience/target.h"
 
@@ -34,6 +34,7 @@ struct hfi_call_attempt {
 struct hfi_call {
     struct hfi_caller *caller;
     struct hfi_target *target;
+    const struct hf_policy *policy; /* the one it began with, for all its life; its downstream keeps it */
     TAILQ_ENTRY(hfi_call) entry;   /* of the caller's calls */
     TAILQ_ENTRY(hfi_call) waiting; /* of the target's queue */
     enum hfi_call_state state;
@@ -100,7 +101,7 @@ struct hfi_target *hfi_caller_target(struct hfi_caller *caller, const char *name
 /* The host of `key` at the per_host downstream of that name. HF_ENOENT when that is gone, HF_ENOMEM. */
 int hfi_caller_host_target(struct hfi_caller *caller, const char *name, const char *key, struct hfi_target **target);
 static inline struct hf_mono hfi_call_now(const struct hfi_call *call) {
-    return call->caller->scheduler->ops->mono(call->caller->scheduler);
+    return hfi_now(call->caller->scheduler);
 }
 static inline struct hf_mono hfi_earlier(struct hf_mono a, struct hf_mono b) {
     return a.us < b.us ? a : b;
@@ -115,20 +116,23 @@ void hfi_call_release(struct hfi_call_attempt *attempt, const struct hf_outcome 
 enum hf_stage hfi_call_cut(struct hfi_call_attempt *attempt, struct hfi_phases *phases, enum hf_sent *sent);
 /* Takes all off the wire and releases them as `outcome`, which gets stage and phases of the first. */
 void hfi_call_cut_all(struct hfi_call *call, struct hf_outcome *outcome, struct hf_mono now);
-/* The limit of its own that an attempt has reached, NULL: none. */
+/* The limit that an attempt has reached, NULL: none. */
 const char *hfi_call_limit(struct hfi_call_attempt *attempt, struct hf_mono now);
+/* Takes it off the wire: `which` limit has passed. The call may be gone afterwards. */
+void hfi_call_expire(struct hfi_call_attempt *attempt, const char *which);
 /* When the try on the wire has to be looked at again. */
 struct hf_mono hfi_call_next_look(const struct hfi_call *call);
 void hfi_call_short(int rc, struct hf_outcome *outcome); /* our own shortage, not the peer's failure */
 
 /* call_hedge.c */
-uint32_t hfi_call_hedges(const struct hfi_target *target, const struct hf_request *request, bool repeatable);
+uint32_t hfi_call_hedges(const struct hf_policy *policy, const struct hf_request *request, bool repeatable);
 void hfi_call_hedge_plan(struct hfi_call *call, struct hf_mono now); /* a try begins */
 /* One more attempt of this try, if it may have one: nothing that stands in its way is a failure (R18). */
 void hfi_call_hedge(struct hfi_call *call, struct hf_mono now);
 
 /* call_state.c */
-#define HFI_SLOT_POLL_MS 10 /* for slots that guards on other threads hold */
+#define HFI_SLOT_POLL_MS 10 /* looks for slots that come free elsewhere */
+#define HFI_SLOT_ASK_MS 1000 /* asks the breaker even without one: it may have opened, and permits lapse when asked */
 void hfi_call_move(struct hfi_call *call, enum hfi_call_state to, const char *why); /* the one state change */
 void hfi_call_wake_at(struct hfi_call *call, struct hf_mono at);
 void hfi_target_watch(struct hfi_target *target);

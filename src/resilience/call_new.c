@@ -212,16 +212,17 @@ static int64_t smaller(int64_t policy_ms, int64_t asked_ms) {
 }
 
 static struct hfi_call *copy(struct hfi_target *target, const struct hf_request *request) {
-    const struct hf_policy_options *policy = &target->downstream->policy->options;
+    const struct hf_policy *policy = hfi_downstream_policy(target->downstream);
     size_t headers = target->header_count + request->header_count + 3, room = text_room(target, request);
     room += hfi_rules_room(request->rules, request->rule_count);
     bool key = has_key(target, request);
-    size_t attempts = 1 + hfi_call_hedges(target, request, hf_may_repeat(request->method, key, HF_SENT_YES));
+    size_t attempts = 1 + hfi_call_hedges(policy, request, hf_may_repeat(request->method, key, HF_SENT_YES));
     struct hfi_call *call = hfi_alloc(sizeof *call + headers * sizeof *call->headers +
                                       attempts * sizeof *call->slots + room);
     if (!call)
         return NULL;
     call->target = target;
+    call->policy = policy;
     call->has_key = key;
     call->slots = (struct hfi_call_attempt *)(void *)(call->headers + headers);
     call->slot_count = (uint32_t)attempts;
@@ -236,8 +237,8 @@ static struct hfi_call *copy(struct hfi_target *target, const struct hf_request 
     }
     call->no_retry = request->no_retry;
     call->own_limit = request->own_limit;
-    call->total_ms = smaller(policy->total_timeout_ms, request->total_timeout_ms);
-    call->attempt_ms = smaller(policy->attempt_timeout_ms, request->attempt_timeout_ms);
+    call->total_ms = smaller(policy->options.total_timeout_ms, request->total_timeout_ms);
+    call->attempt_ms = smaller(policy->options.attempt_timeout_ms, request->attempt_timeout_ms);
     return call;
 }
 

@@ -23,17 +23,17 @@ void hfi_call_wake_at(struct hfi_call *call, struct hf_mono at) {
 }
 
 /*
- * With none of ours in flight nobody would tell us that a slot came free, and tokens come with time alone. On failure the
- * total still ends them.
+ * Only of our own attempts somebody tells us that a slot came free: not of guards on other threads, of calls made since a
+ * reload, nor of a wider bulkhead; and tokens come with time alone. On failure the total still ends them.
  */
 void hfi_target_watch(struct hfi_target *target) {
     struct hfi_scheduler *scheduler = target->caller->scheduler;
     if (target->queued == 0 || hfi_timer_armed(&target->poll))
         return;
-    struct hf_mono now = scheduler->ops->mono(scheduler);
+    struct hf_mono now = hfi_now(scheduler);
     if (target->token_at.us > now.us)
         scheduler->ops->arm(scheduler, &target->poll, target->token_at);
-    else if (target->in_flight == 0)
+    else
         scheduler->ops->arm(scheduler, &target->poll, hfi_mono_after_ms(now, HFI_SLOT_POLL_MS));
 }
 

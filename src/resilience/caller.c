@@ -260,15 +260,3 @@ int hfi_caller_list(struct hfi_caller *caller, struct hfi_listed **list, size_t 
     *list = made;
     return made ? 0 : HF_ENOMEM;
 }
-
-size_t hfi_caller_count(const struct hfi_caller *caller) {
-    return caller->roster->count;
-}
-
-struct hf_downstream *hfi_caller_at(struct hfi_caller *caller, size_t index) {
-    return index < caller->roster->count ? caller->roster->given[index]->downstream : NULL;
-}
-
-const char *hfi_caller_probe_path(const struct hfi_caller *caller, size_t index) {
-    return index < caller->roster->count ? caller->roster->given[index]->probe_path : NULL;
-}

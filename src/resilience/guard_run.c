@@ -205,18 +205,12 @@ static int enter(struct run *run, struct hf_permit *permit, struct hf_outcome *r
 
 /* ------------------------------------------------------------------ the whole */
 
-/* Not let through. After real attempts the failure they saw stays what it is, to be tried again when it may. */
+/* Not let through, or given up while it waited. */
 static void refused(struct run *run, int code, const struct hf_outcome *rejection) {
     struct hf_outcome *outcome = run->outcome;
     char last[HFI_ERROR_TYPE_MAX] = "";
-    if (run->attempts == 0) {
-        *outcome = *rejection;
-        return;
-    }
-    if (code == HF_EREJECTED) {
-        outcome->retry = HF_RETRY_LATER;
-        if (rejection->retry_after_ms > outcome->retry_after_ms)
-            outcome->retry_after_ms = rejection->retry_after_ms;
+    if (run->attempts == 0 || code == HF_EREJECTED) {
+        hfi_again_refused(outcome, run->attempts, rejection);
         return;
     }
     hfi_text_copy(last, sizeof last, outcome->error_type);
@@ -276,7 +270,7 @@ int hf_guard_run_with(struct hf_downstream *downstream, const struct hf_guard_op
         return HF_EDEADLK;
     struct hf_mono start = hfi_mono_now();
     struct run run = {.downstream = downstream,
-                      .policy = downstream->policy,
+                      .policy = hfi_downstream_policy(downstream),
                       .function = function,
                       .user = user,
                       .outcome = outcome,
@@ -293,7 +287,7 @@ int hf_guard_run_with(struct hf_downstream *downstream, const struct hf_guard_op
     struct hf_mono deadline = hfi_mono_after_ms(start, total_ms);
     if (run.options.deadline_us > 0)
         deadline.us = earlier(deadline.us, run.options.deadline_us);
-    hfi_again_init(&run.again, downstream, deadline, run.options.no_retry ? 0 : run.policy->options.retry_max);
+    hfi_again_init(&run.again, downstream, run.policy, deadline, run.options.no_retry);
     /* Any two runs differ: their time, their place on the stack. Jitter needs no more. */
     hfi_random_seed(&run.random, (uint64_t)start.us ^ (uint64_t)(uintptr_t)&run ^ (uint64_t)(uintptr_t)downstream);
     run_all(&run);

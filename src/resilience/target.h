@@ -47,9 +47,10 @@ struct hfi_target {
     bool per_host;
     uint32_t hosts_max;
     struct hfi_calls queue;
-    uint32_t queued, in_flight; /* of our own calls */
-    struct hfi_timer poll;      /* guards on other threads may hold the slots: then nobody tells us; and for tokens */
-    struct hf_mono token_at;    /* when the rate limit has one for the first in the queue; 0: it waits for a slot */
+    uint32_t queued;         /* of our own calls */
+    struct hfi_timer poll;   /* armed while any waits: of slots that come free elsewhere nobody tells us; and for tokens */
+    struct hf_mono token_at; /* when the rate limit has one for the first in the queue; 0: it waits for a slot */
+    struct hf_mono ask_at;   /* then the first in the queue asks even without room */
 };
 
 /*

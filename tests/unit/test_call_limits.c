@@ -173,6 +173,63 @@ static void test_slot_held_by_a_guard(void **state) {
     call_run();
     assert_int_equal(end.status, 200);
     assert_in_range(end.at_ms, 510, 530);
+    struct hf_downstream_view view = {.size = sizeof view};
+    hfi_downstream_view(world->d, world->s->ops->mono(world->s), &view);
+    assert_int_equal(view.rejections, 1); /* looking whether there is room is none */
+}
+
+/* … also while one of our own is in flight, of which we would hear. */
+static void test_slot_freed_elsewhere(void **state) {
+    (void)state;
+    world->policy.bulkhead_max = 2;
+    world->policy.bulkhead_queue = 1;
+    CALL_WORLD_OPEN(hfi_script_status(15000, 200), hfi_script_status(10, 200));
+    struct hf_request request = call_get();
+    struct hf_permit permit;
+    struct call_end slow, end;
+    assert_int_equal(hfi_downstream_enter(world->d, world->s->ops->mono(world->s), &permit, NULL), 0);
+    assert_int_equal(call_start(&slow, &request), 0);
+    assert_int_equal(call_start(&end, &request), 0);
+    hfi_virtual_advance(world->s, 500);
+    assert_int_equal(end.count, 0);
+    assert_int_equal(hfi_downstream_leave_as(world->d, world->s->ops->mono(world->s), &permit, HF_VERDICT_SUCCESS), 0);
+    call_run();
+    assert_int_equal(end.status, 200);
+    assert_in_range(end.at_ms, 510, 530);
+    assert_int_equal(slow.at_ms, 15000);
+}
+
+/* libcurl's own limit comes after ours; when it is noticed first all the same, it is ours that is named. */
+static void test_limit_noticed_late(void **state) {
+    (void)state;
+    static const struct {
+        int64_t at_ms, connect_ms, attempt_ms, total_ms;
+        enum hf_sent sent;
+        const char *type;
+    } rows[] = {
+        {5000, 5000, 20000, 90000, HF_SENT_NO, "timeout.connect"},
+        {4999, 5000, 20000, 90000, HF_SENT_NO, "curl.operation_timedout"},
+        {5000, 5000, 20000, 90000, HF_SENT_MAYBE, "curl.operation_timedout"}, /* connected */
+        {20000, 5000, 20000, 90000, HF_SENT_MAYBE, "timeout.attempt"},
+        {20000, 5000, 20000, 20000, HF_SENT_MAYBE, "timeout.total"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        world->policy.connect_timeout_ms = rows[i].connect_ms;
+        world->policy.attempt_timeout_ms = rows[i].attempt_ms;
+        world->policy.total_timeout_ms = rows[i].total_ms;
+        world->policy.allow_truncated = true;
+        CALL_WORLD_OPEN(hfi_script_code(rows[i].at_ms, CURLE_OPERATION_TIMEDOUT, rows[i].sent));
+        struct hf_request request = call_get();
+        request.no_retry = true;
+        struct call_end end = call_once(&request);
+        assert_string_equal(end.outcome.error_type, rows[i].type);
+        assert_int_equal(end.outcome.sent, rows[i].sent);
+        assert_int_equal(end.outcome.attempts, 1);
+        assert_int_equal(end.at_ms, rows[i].at_ms);
+        assert_int_equal(hfi_scripted_record(world->script, 0)->end, HFI_SCRIPT_ANSWERED); /* libcurl's was first */
+        call_world_tear_down(NULL);
+        call_world_set_up(NULL);
+    }
 }
 
 /* R8, B28: cancelled within the turn wherever it is; no timer is left, and it is no sample. */
@@ -248,6 +305,8 @@ int main(void) {
         T(test_queue),
         T(test_queue_when_the_breaker_opens),
         T(test_slot_held_by_a_guard),
+        T(test_slot_freed_elsewhere),
+        T(test_limit_noticed_late),
         T(test_cancel),
         T(test_end_of_the_caller),
     };

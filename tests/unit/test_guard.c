@@ -58,6 +58,7 @@ static struct hf_downstream_view look(void) {
 static struct work {
     int runs, fail_first, number; /* the first so many end with this errno, the others well */
     bool fires;                   /* it fires the cancel itself */
+    struct hf_policy *reloads;    /* it puts this one in the place of the downstream's; NULL: none */
     int64_t deadline_us;
 } work;
 
@@ -67,6 +68,8 @@ static void worker(int64_t deadline_us, struct hf_outcome *outcome, void *user) 
     w->deadline_us = deadline_us;
     if (w->fires)
         hf_guard_cancel_fire(options.cancel);
+    if (w->reloads)
+        assert_int_equal(hf_downstream_reload(d, w->reloads), 0);
     hf_classify_errno(w->runs <= w->fail_first ? w->number : 0, outcome);
 }
 
@@ -118,6 +121,27 @@ static void options_are_checked(void **state) {
     options.no_retry = true;
     run(1, ECONNREFUSED);
     assert_int_equal(work.runs, 2);
+}
+
+/* A reload between two of its attempts: it waits and tries again by what it began with. */
+static void a_guard_keeps_the_policy_it_began_with(void **state) {
+    (void)state;
+    struct hf_outcome outcome;
+    make();
+    policy.allow_truncated = true;
+    policy.retry_max = 0;
+    policy.retry_jitter = HF_JITTER_NONE;
+    policy.retry_base_ms = policy.retry_cap_ms = 5000; /* too long for the total of the guard */
+    options.total_timeout_ms = 4500;
+    work = (struct work){.fail_first = 2, .number = ECONNREFUSED};
+    assert_int_equal(hf_policy_new(&policy, &work.reloads, NULL), 0);
+    assert_int_equal(hf_guard_run_with(d, &options, worker, &outcome, &work), 0);
+    assert_int_equal(work.runs, 3);
+    assert_int_equal(outcome.kind, HF_OUTCOME_SUCCESS);
+    struct work after = {.fail_first = 2, .number = ECONNREFUSED};
+    assert_int_equal(hf_guard_run_with(d, &options, worker, &outcome, &after), 0);
+    assert_int_equal(outcome.attempts, 1);
+    hf_policy_unref(work.reloads);
 }
 
 /* Of an older caller's struct nothing is read beyond its size. */
@@ -348,6 +372,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(r19_repeated_only_when_safe),
         TEST(options_are_checked),
+        TEST(a_guard_keeps_the_policy_it_began_with),
         TEST(what_is_not_there_is_not_read),
         TEST(the_deadline_is_the_nearest_limit),
         TEST(guards_nest),

@@ -10,7 +10,7 @@
 static struct hfi_script_step answer(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
     (void)number;
     (void)user;
-    return hfi_script_status(10, strstr(spec->url, "bad") ? 500 : 200);
+    return hfi_script_status(10, strstr(spec->url, "bad") ? 500 : strstr(spec->url, "busy") ? 429 : 200);
 }
 
 static int reload(const struct hf_downstream_options *options, size_t count, char *text, size_t room) {
@@ -55,7 +55,7 @@ static void f2_v15_an_open_breaker_stays_as_it_is(void **state) {
     world->policy.breaker_ratio = 0.9;
     assert_int_equal(reload(&world->options, 1, NULL, 0), 0);
     struct hf_downstream_view after = look(world->d);
-    assert_ptr_equal(hfi_caller_at(world->caller, 0), world->d);
+    assert_ptr_equal(call_downstream_of(world->caller, 0), world->d);
     assert_int_equal(after.state, HF_BREAKER_OPEN);
     assert_int_equal(after.generation, before.generation);
     assert_int_equal(after.open_for_ms, before.open_for_ms);
@@ -110,7 +110,7 @@ static void v15_all_or_nothing(void **state) {
     list[2] = hf_downstream_at("third", "http://third.test");
     list[2].policy = &bad;
     assert_int_equal(reload(list, 3, text, sizeof text), HF_ECONFIG);
-    assert_int_equal(hfi_caller_count(world->caller), 1);
+    assert_int_equal(call_count_of(world->caller), 1);
     assert_int_equal(call("d", "/x").status, 200);
     assert_string_equal(hfi_scripted_record(world->script, 0)->url, "http://example.test/base/x");
     struct hf_request request = hf_request_to("new", "GET", "/");
@@ -145,7 +145,84 @@ static void calls_under_way_end_as_they_began(void **state) {
     call_run();
     assert_int_equal(flying.status, 200);
     assert_int_equal(reload(NULL, 0, NULL, 0), 0);
-    assert_int_equal(hfi_caller_count(world->caller), 0);
+    assert_int_equal(call_count_of(world->caller), 0);
+}
+
+static int64_t started_ms(uint64_t number) {
+    return hfi_scripted_record(world->script, number)->started.us / 1000;
+}
+
+/* A call that is between two attempts goes on by the limits, waits and judgements it began with; the next has the new ones. */
+static void calls_keep_the_limits_they_began_with(void **state) {
+    (void)state;
+    struct call_end end, busy;
+    struct hf_request request = hf_request_to("d", "GET", "/bad"), limited = hf_request_to("d", "GET", "/busy");
+    limited.no_retry = true;
+    world->policy.retry_backoff = HF_BACKOFF_CONSTANT;
+    world->policy.retry_jitter = HF_JITTER_NONE;
+    world->policy.breaker_min_calls = 1000;
+    call_world_open_with(answer, NULL);
+    assert_int_equal(call_start(&end, &request), 0);
+    hfi_virtual_advance(world->s, 50);
+    assert_int_equal(call_start(&busy, &limited), 0);
+    world->policy.retry_base_ms = world->policy.retry_cap_ms = 7;
+    world->policy.retry_max = 1;
+    world->policy.connect_timeout_ms = 1234;
+    world->policy.breaker_429_failure = true;
+    assert_int_equal(reload(&world->options, 1, NULL, 0), 0);
+    call_run();
+    assert_int_equal(end.outcome.attempts, 4);
+    assert_int_equal(started_ms(2) - started_ms(0), 10 + 500); /* number 1 was the other call's */
+    assert_int_equal(started_ms(3) - started_ms(2), 10 + 500);
+    assert_int_equal(hfi_scripted_record(world->script, 4)->connect_timeout_ms, 5000);
+    assert_int_equal(busy.outcome.verdict, HF_VERDICT_NEUTRAL);
+    end = call_once(&request);
+    assert_int_equal(end.outcome.attempts, 2);
+    assert_int_equal(started_ms(6) - started_ms(5), 10 + 7);
+    assert_int_equal(hfi_scripted_record(world->script, 6)->connect_timeout_ms, 1234);
+    assert_int_equal(call_once(&limited).outcome.verdict, HF_VERDICT_FAILURE);
+}
+
+/* Two failures, a second try that hangs, and whatever is well. */
+static struct hfi_script_step hang_at_the_third(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
+    (void)spec;
+    (void)user;
+    return number < 2 ? hfi_script_status(10, 500) : number == 2 ? hfi_script_hang(true) : hfi_script_status(10, 200);
+}
+
+static void hedges_keep_their_delay(void **state) {
+    (void)state;
+    struct call_end end;
+    struct hf_request request = call_get();
+    world->policy.hedge_max = 1;
+    world->policy.hedge_delay_ms = 100;
+    call_world_open_with(hang_at_the_third, NULL);
+    assert_int_equal(call_start(&end, &request), 0);
+    hfi_virtual_advance(world->s, 15);
+    world->policy.hedge_delay_ms = 900;
+    assert_int_equal(reload(&world->options, 1, NULL, 0), 0);
+    call_run();
+    assert_int_equal(end.status, 200);
+    assert_int_equal(started_ms(3) - started_ms(2), 100);
+}
+
+/* A wider bulkhead is for those who wait already, even while what is in flight stays. */
+static void a_wider_bulkhead_is_used(void **state) {
+    (void)state;
+    struct call_end flying, waiting;
+    struct hf_request request = call_get();
+    world->policy.bulkhead_max = 1;
+    world->policy.bulkhead_queue = 1;
+    CALL_WORLD_OPEN(hfi_script_status(10000, 200), hfi_script_status(10, 200));
+    assert_int_equal(call_start(&flying, &request), 0);
+    assert_int_equal(call_start(&waiting, &request), 0);
+    hfi_virtual_advance(world->s, 500);
+    world->policy.bulkhead_max = 2;
+    assert_int_equal(reload(&world->options, 1, NULL, 0), 0);
+    call_run();
+    assert_int_equal(waiting.status, 200);
+    assert_true(waiting.at_ms <= 500 + HFI_SLOT_POLL_MS + 10);
+    assert_int_equal(flying.at_ms, 10000);
 }
 
 /* The hosts of a per_host downstream go on with their breakers, under the new policy. */
@@ -310,7 +387,7 @@ static void no_memory_changes_nothing(void **state) {
             continue; /* something that could do without */
         failures++;
         assert_int_equal(rc, HF_ENOMEM);
-        assert_int_equal(hfi_caller_count(world->caller), 1);
+        assert_int_equal(call_count_of(world->caller), 1);
         assert_int_equal(hfi_downstream_policy(world->d)->options.bulkhead_max, 64);
         assert_int_equal(call("d", "/x").status, 200);
     }
@@ -326,6 +403,9 @@ int main(void) {
         TEST(r16_the_budget_is_changed),
         TEST(v15_all_or_nothing),
         TEST(calls_under_way_end_as_they_began),
+        TEST(calls_keep_the_limits_they_began_with),
+        TEST(hedges_keep_their_delay),
+        TEST(a_wider_bulkhead_is_used),
         TEST(v15_hosts_go_on),
         TEST(v15_a_host_made_meanwhile_follows),
         TEST(v15_after_a_reload_by_hand),
