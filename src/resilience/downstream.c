@@ -6,6 +6,7 @@
  */
 #include "resilience/downstream.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -53,7 +54,7 @@ static int begin(struct hf_downstream *made, const struct hf_policy *policy, uin
 
 /* NULL: no memory. */
 static struct hf_downstream *make(const char *name, struct hf_policy *policy) {
-    struct hf_downstream *made = hfi_alloc_lines(sizeof *made);
+    struct hf_downstream *made = hfi_alloc_lines(offsetof(struct hf_downstream, name) + strlen(name) + 1);
     uint64_t seed;
     if (made == NULL)
         return NULL;
@@ -88,7 +89,7 @@ int hf_downstream_new(const char *name, struct hf_policy *policy, struct hf_down
     if (policy == NULL)
         return with_defaults(name, downstream, error);
     size_t length = strlen(name);
-    if (length == 0 || length >= sizeof (*downstream)->name)
+    if (length == 0 || length > HFI_DOWNSTREAM_NAME_MAX)
         return hfi_fail(error, HF_EINVAL, "downstream name", "give it 1 to 120 bytes", "it has %zu bytes", length);
     if (!hfi_text_valid(name, length))
         return hfi_fail(error, HF_ETEXT, "downstream name", "give plain text", "it is not valid UTF-8");

@@ -23,30 +23,33 @@ struct hfi_retired {
     struct hf_policy *policy;
 };
 
+#define HFI_DOWNSTREAM_NAME_MAX 120
+
 /* All that is shared by the calls to one downstream. Reference counted; any thread. */
 struct hf_downstream {
+    /* what fills the first line of memory, before the breaker's own */
     _Atomic uint32_t references;
+    _Atomic bool coarse; /* hf_guard_* read the coarse clock */
+    _Atomic bool queues; /* guards may wait for a place: who leaves has to look for them */
     struct hf_policy *_Atomic policy; /* all that were in use are kept until the end: calls read the one they began with */
     struct hfi_retired *retired;
+    struct hfi_line *_Atomic line;          /* guards that wait for a place; NULL until one does */
+    struct hfi_faults *_Atomic faults;      /* NULL until some are injected */
+    struct hfi_observer *_Atomic observers; /* of the public kind: observers.c */
+    struct hf_downstream *parent;           /* of one host: the per_host downstream, one reference; else NULL */
     struct hfi_breaker breaker;
     struct hfi_budget budget;
     struct hfi_bulkhead bulkhead;
     struct hfi_rate rate;
-    struct hfi_line *_Atomic line;     /* guards that wait for a place; NULL until one does */
-    struct hfi_faults *_Atomic faults; /* NULL until some are injected */
     struct hfi_histogram histogram;
     struct hfi_phase_histograms *_Atomic phases; /* NULL until an attempt with phases has ended: guards never pay for them */
-    _Atomic bool coarse;          /* hf_guard_* read the coarse clock */
-    _Atomic bool queues;          /* guards may wait for a place: who leaves has to look for them */
     _Atomic uint64_t given_back;  /* permits whose attempt never started */
     _Atomic uint64_t retries, retries_refused, hedges, rate_limited;
     pthread_mutex_t reloading; /* one reload at a time; guards `retired` */
     hfi_breaker_fn _Atomic on_change; /* one observer besides the log: the runner. Set before calls start */
     void *user;
-    struct hfi_observer *_Atomic observers; /* of the public kind: observers.c */
-    struct hf_downstream *parent;           /* of one host: the per_host downstream, one reference; else NULL */
-    char *host;                             /* of one host: its key; else NULL */
-    char name[121];
+    char *host;   /* of one host: its key; else NULL */
+    char name[];  /* 120 bytes at most */
 };
 
 /* The policy of now. It may change from one call to the next: read it once for what must fit together. It stays valid. */
