@@ -12,7 +12,6 @@
 #include "base/alloc.h"
 #include "base/text.h"
 
-#define RAMP_SLICE_US 10000
 #define NEUTRAL_FACTOR 10 /* so many complete neutral answers per probe are evidence of life */
 
 #define BIT(state) (1u << HF_BREAKER_##state)
@@ -323,7 +322,7 @@ uint32_t hfi_breaker_ramp_limit(const struct hfi_breaker *breaker, struct hf_mon
 }
 
 int64_t hfi_breaker_ramp_slice(const struct hfi_breaker *breaker, struct hf_mono now) {
-    int64_t slice = hfi_sub(now.us, breaker->ramp_from_us) / RAMP_SLICE_US;
+    int64_t slice = hfi_sub(now.us, breaker->ramp_from_us) / HFI_RAMP_SLICE_US;
     return slice > breaker->more->ramp_slice ? slice : breaker->more->ramp_slice;
 }
 

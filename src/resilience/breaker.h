@@ -38,7 +38,9 @@ enum hfi_admission {
     HFI_REFUSED_HALF_OPEN, /* breaker.half_open: all probe slots taken */
     HFI_REFUSED_RAMP,      /* breaker.ramp */
     HFI_REFUSED_ISOLATED,  /* breaker.isolated */
-    HFI_REFUSED_GATE       /* downstream.gate: not-before of a Retry-After */
+    HFI_REFUSED_GATE,      /* downstream.gate: not-before of a Retry-After */
+    HFI_REFUSED_FULL,      /* bulkhead.full: never the breaker's own, as the next */
+    HFI_REFUSED_RATE       /* rate.limited */
 };
 
 struct hfi_window_sum {
@@ -140,22 +142,20 @@ int hfi_breaker_reload(struct hfi_breaker *breaker, struct hf_mono now, const st
 /* Tells what a reload has changed, which does not tell itself: its caller lets go of locks of its own before (B22). */
 void hfi_breaker_tell(struct hfi_breaker *breaker);
 
-/* One attempt, please. On refusal `retry_after_ms` says how long (≥ 1). */
+/* One attempt, please, that begins at once: who waits in a queue holds no permit and enters when it leaves it. On refusal
+   `retry_after_ms` says how long (≥ 1). */
 enum hfi_admission hfi_breaker_enter(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit,
                                      int64_t *retry_after_ms);
 /* Is it isolated now? Ends an isolation that is over. One that nobody enters is asked so: that of all hosts together. */
 bool hfi_breaker_isolated(struct hfi_breaker *breaker, struct hf_mono now, int64_t *retry_after_ms);
-/* The lease runs from the attempt's start: call it when the permit leaves a queue. False: the permit is of an older
-   generation or lapsed; give it back with hfi_breaker_drop and ask again. */
-bool hfi_breaker_begin(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit);
 /* Reports the end. HF_ESTATE: reported before. `cause` of a failure; `life`: a neutral answer that proves the peer
    answers. */
 int hfi_breaker_leave(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit,
                       enum hf_verdict verdict, enum hf_cause cause, bool life);
-/* It never came to an attempt after all, and is no end either: only the slot is free again. */
+/* It never came to an attempt after all, and is no end either: only its slot, or its start in the ramp, is free again. */
 void hfi_breaker_forgo(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit);
+void hfi_breaker_drop(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit); /* the same, but a neutral end */
 uint64_t hfi_breaker_failures(struct hfi_breaker *breaker); /* samples that failed, since the start */
-void hfi_breaker_drop(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit); /* never started: neutral */
 /* Takes back lapsed probe leases and ends breaks and ramps that are over; also done inside enter. */
 void hfi_breaker_tick(struct hfi_breaker *breaker, struct hf_mono now);
 

@@ -137,24 +137,6 @@ static bool is_current(const struct hfi_breaker *breaker, const struct hf_permit
     return hfi_word_generation(hfi_breaker_word(breaker)) == permit->generation;
 }
 
-bool hfi_breaker_begin(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit) {
-    if (permit->state != HFI_PERMIT_HELD || !is_current(breaker, permit) || now.us > permit->lease_us)
-        return false;
-    int64_t lease_us = hfi_mono_after_ms(now, hfi_breaker_rules(breaker)->lease_ms).us;
-    if (permit->slot != HFI_SLOT_NONE && permit->slot != HFI_SLOT_RAMP) {
-        pthread_mutex_lock(&breaker->lock);
-        struct hfi_breaker_probe *probe = is_current(breaker, permit) ? probe_locked(breaker, permit) : NULL;
-        if (probe != NULL)
-            probe->lease_us = lease_us;
-        hfi_breaker_unlock(breaker);
-        if (probe == NULL)
-            return false;
-    }
-    permit->started_us = now.us;
-    permit->lease_us = lease_us;
-    return true;
-}
-
 static bool is_slow(const struct hfi_breaker *breaker, struct hf_mono now, const struct hf_permit *permit) {
     return hfi_sub(now.us, permit->started_us) > atomic_load_explicit(&breaker->slow_us, memory_order_relaxed);
 }
@@ -216,7 +198,27 @@ int hfi_breaker_leave(struct hfi_breaker *breaker, struct hf_mono now, struct hf
     return 0;
 }
 
+/* A start of the ramp that was none: the next may have it, or those who are refused elsewhere use up the ramp. */
+static void uncount_start(struct hfi_breaker *breaker, struct hf_mono started) {
+    struct hfi_breaker_more *more = breaker->more;
+    if (more == NULL)
+        return;
+    int64_t slice = hfi_sub(started.us, breaker->ramp_from_us) / HFI_RAMP_SLICE_US;
+    slice = slice > 0 ? slice : 0;
+    if (more->ramp_slice - slice >= HFI_BREAKER_RAMP_SLICES)
+        return; /* no longer counted */
+    while (slice < more->ramp_slice && more->ramp_starts[slice % HFI_BREAKER_RAMP_SLICES] == 0)
+        slice++; /* its clock was behind: counted in a later one */
+    more->ramp_starts[slice % HFI_BREAKER_RAMP_SLICES] -= more->ramp_starts[slice % HFI_BREAKER_RAMP_SLICES] > 0;
+}
+
 void hfi_breaker_drop(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit) {
+    if (permit->state == HFI_PERMIT_HELD && permit->slot == HFI_SLOT_RAMP) {
+        pthread_mutex_lock(&breaker->lock);
+        if (is_current(breaker, permit))
+            uncount_start(breaker, (struct hf_mono){permit->started_us});
+        pthread_mutex_unlock(&breaker->lock);
+    }
     (void)hfi_breaker_leave(breaker, now, permit, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, false);
 }
 
@@ -226,10 +228,12 @@ void hfi_breaker_forgo(struct hfi_breaker *breaker, struct hf_mono now, struct h
         return;
     pthread_mutex_lock(&breaker->lock);
     hfi_breaker_tick_locked(breaker, now);
-    if (is_current(breaker, permit) && permit->slot == HFI_SLOT_RAMP)
+    if (is_current(breaker, permit) && permit->slot == HFI_SLOT_RAMP) {
         breaker->ramp_in_flight -= breaker->ramp_in_flight > 0 ? 1 : 0;
-    else if (is_current(breaker, permit))
+        uncount_start(breaker, (struct hf_mono){permit->started_us});
+    } else if (is_current(breaker, permit)) {
         leave_probe_locked(breaker, now, permit, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, false);
+    }
     hfi_breaker_unlock(breaker);
 }
 

@@ -10,6 +10,8 @@ static inline const struct hfi_breaker_rules *hfi_breaker_rules(const struct hfi
     return atomic_load_explicit(&breaker->rules, memory_order_acquire);
 }
 
+#define HFI_RAMP_SLICE_US 10000
+
 /* The columns of breaker->window. */
 enum { HFI_COLUMN_CALLS, HFI_COLUMN_FAILURES, HFI_COLUMNS };
 

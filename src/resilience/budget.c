@@ -79,6 +79,14 @@ static bool has_room(const struct hfi_budget *budget, struct hf_mono at) {
     return sums[RETRIES] < (share > budget->floor ? share : budget->floor);
 }
 
+bool hfi_budget_could(struct hfi_budget *budget, struct hf_mono now) {
+    pthread_mutex_lock(&budget->lock);
+    turn_locked(budget, now);
+    bool could = has_room(budget, now);
+    pthread_mutex_unlock(&budget->lock);
+    return could;
+}
+
 bool hfi_budget_take(struct hfi_budget *budget, struct hf_mono now) {
     pthread_mutex_lock(&budget->lock);
     turn_locked(budget, now);

@@ -34,6 +34,7 @@ void hfi_budget_reload(struct hfi_budget *budget, struct hf_mono now, struct hfi
                        uint32_t ratio_permille, uint32_t floor);
 void hfi_budget_call(struct hfi_budget *budget, struct hf_mono now);       /* a first try */
 bool hfi_budget_take(struct hfi_budget *budget, struct hf_mono now);       /* a retry; false: refused, nothing charged */
+bool hfi_budget_could(struct hfi_budget *budget, struct hf_mono now);      /* would a take succeed? Charges nothing */
 int64_t hfi_budget_refill_ms(struct hfi_budget *budget, struct hf_mono now); /* until a take could succeed again, ≥ 1 */
 
 #endif

@@ -51,7 +51,7 @@ static void serve_queue(struct hfi_target *target) {
     hfi_target_watch(target);
 }
 
-/* Looking is free; asking in vain is a rejection more in the counters. So it asks when there may be room, and now and then. */
+/* Looking takes nothing; asking may take a probe or a token and give it back. So it asks when there may be room, and now and then. */
 void hfi_target_poll(struct hfi_timer *timer, void *user) {
     struct hfi_target *target = user;
     struct hfi_scheduler *scheduler = target->caller->scheduler;
@@ -91,6 +91,7 @@ static void time_out(struct hfi_call *call, struct hf_mono now) {
 
 static void refuse(struct hfi_call *call, const struct hf_outcome *rejection) {
     hfi_again_refused(&call->response->outcome, call->attempts, rejection);
+    hfi_downstream_refused(call->target->downstream, rejection); /* however often it asked: once (R23) */
     sum_up(call);
     hfi_call_move(call, HFI_CALL_ENDING, rejection->error_type);
 }
@@ -224,7 +225,7 @@ static void try_attempt(struct hfi_call *call) {
     target->token_at = (struct hf_mono){0};
     target->ask_at = hfi_mono_after_ms(now, HFI_SLOT_ASK_MS);
     /* Those who come out of the queue ask the breaker anew: it may have opened while they waited. */
-    if (hfi_downstream_enter(target->downstream, now, &permit, &rejection) == 0)
+    if (hfi_downstream_ask(target->downstream, now, &permit, &rejection) == 0)
         start_try(call, &permit, now);
     else if (strcmp(rejection.error_type, "bulkhead.full") == 0)
         wait_for_slot(call, &rejection);

@@ -29,12 +29,14 @@ void hfi_call_hedge_plan(struct hfi_call *call, struct hf_mono now) {
         call->hedge_at = hfi_mono_after_ms(now, delay_ms(call));
 }
 
-/* A place that somebody waits for is not ours, a peer that asked to be left alone is. The budget is asked last. */
+/* A place that somebody waits for is not ours, a peer that asked to be left alone is. One that may not go is no
+   call (R23), so the budget is looked at first, and charged last. */
 static bool admit(struct hfi_call *call, struct hf_mono now, struct hf_permit *permit) {
     struct hf_downstream *downstream = call->target->downstream;
-    if (now.us >= call->deadline.us || now.us < call->not_before.us || call->target->queued > 0)
+    if (now.us >= call->deadline.us || now.us < call->not_before.us || call->target->queued > 0 ||
+        !hfi_budget_could(&downstream->budget, now))
         return false;
-    if (hfi_downstream_enter(downstream, now, permit, NULL) != 0)
+    if (hfi_downstream_ask(downstream, now, permit, NULL) != 0)
         return false;
     if (hfi_budget_take(&downstream->budget, now))
         return true;

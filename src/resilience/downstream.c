@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "resilience/cause.h"
 
-
 static void tell(const struct hfi_breaker_event *event, void *user) {
     struct hf_downstream *downstream = user;
     bool bad = event->to == HF_BREAKER_OPEN || event->to == HF_BREAKER_ISOLATED;
@@ -148,7 +147,9 @@ const char *hf_downstream_host(const struct hf_downstream *downstream) {
     return downstream->host;
 }
 
-void hfi_admission_outcome(enum hfi_admission admission, int64_t retry_after_ms, struct hf_outcome *outcome) {
+/* What an admission that was refused is to the caller. No sample (B19). */
+static int refuse(const struct hf_downstream *downstream, enum hfi_admission admission, int64_t retry_after_ms,
+                  struct hf_outcome *rejection) {
     static const struct {
         const char *type, *why;
     } rows[] = {
@@ -158,25 +159,31 @@ void hfi_admission_outcome(enum hfi_admission admission, int64_t retry_after_ms,
         [HFI_REFUSED_RAMP] = {"breaker.ramp", "the peer recovers: only so many calls at once"},
         [HFI_REFUSED_ISOLATED] = {"breaker.isolated", "isolated by hand"},
         [HFI_REFUSED_GATE] = {"downstream.gate", "the peer asked to be left alone for a while"},
+        [HFI_REFUSED_FULL] = {"bulkhead.full", ""},
+        [HFI_REFUSED_RATE] = {"rate.limited", ""},
     };
-    hfi_outcome_init(outcome);
-    hfi_outcome_rejected(outcome, rows[admission].type, retry_after_ms);
-    hfi_outcome_message(outcome, "%s", rows[admission].why);
-}
-
-static int refuse(struct hf_downstream *downstream, struct hfi_shard_use use, struct hf_outcome *rejection,
-                  enum hfi_admission admission, int64_t retry_after_ms) {
-    HFI_SHARD_ADD(use, rejections, 1);
     if (rejection == NULL)
         return HF_EREJECTED;
-    if (admission != HFI_ADMITTED) {
-        hfi_admission_outcome(admission, retry_after_ms, rejection);
-        return HF_EREJECTED;
-    }
     hfi_outcome_init(rejection);
-    hfi_outcome_rejected(rejection, "bulkhead.full", retry_after_ms);
-    hfi_outcome_message(rejection, "%u attempts are in flight", hfi_bulkhead_max(&downstream->bulkhead));
+    hfi_outcome_rejected(rejection, rows[admission].type, retry_after_ms);
+    if (admission == HFI_REFUSED_FULL)
+        hfi_outcome_message(rejection, "%u attempts are in flight", hfi_bulkhead_max(&downstream->bulkhead));
+    else if (admission == HFI_REFUSED_RATE)
+        hfi_outcome_message(rejection, "our own limit of %g/s", hfi_downstream_policy(downstream)->options.rate_per_s);
+    else
+        hfi_outcome_message(rejection, "%s", rows[admission].why);
     return HF_EREJECTED;
+}
+
+static void count_refusal(struct hf_downstream *downstream, bool by_rate) {
+    struct hfi_shard_use use = hfi_shards_mine(&downstream->breaker.shards);
+    HFI_SHARD_ADD(use, rejections, 1);
+    if (by_rate)
+        atomic_fetch_add_explicit(&downstream->rate_limited, 1, memory_order_relaxed);
+}
+
+void hfi_downstream_refused(struct hf_downstream *downstream, const struct hf_outcome *rejection) {
+    count_refusal(downstream, strcmp(rejection->error_type, "rate.limited") == 0);
 }
 
 /* Gives a place back, and tells a guard that waits for it. */
@@ -190,43 +197,31 @@ static void free_place(struct hf_downstream *downstream, struct hfi_shard_use us
         hfi_line_announce(line);
 }
 
-/* No token. No sample (B19). */
-static int refuse_by_rate(struct hf_downstream *downstream, struct hfi_shard_use use, struct hf_outcome *rejection,
-                          int64_t wait_us) {
-    HFI_SHARD_ADD(use, rejections, 1);
-    atomic_fetch_add_explicit(&downstream->rate_limited, 1, memory_order_relaxed);
-    if (rejection == NULL)
-        return HF_EREJECTED;
-    hfi_outcome_init(rejection);
-    hfi_outcome_rejected(rejection, "rate.limited", hfi_us_to_ms_up(wait_us));
-    hfi_outcome_message(rejection, "our own limit of %g/s", hfi_downstream_policy(downstream)->options.rate_per_s);
-    return HF_EREJECTED;
-}
-
-static int enter_carefully(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
-                           struct hf_outcome *rejection) {
+static enum hfi_admission ask_carefully(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                                        int64_t *retry_after_ms) {
     struct hfi_breaker *breaker = &downstream->breaker;
-    struct hfi_shard_use use = hfi_shards_mine(&breaker->shards);
-    int64_t retry_after_ms = 1, wait_us;
+    int64_t wait_us;
     permit->state = 0;
-    if (downstream->parent != NULL && hfi_breaker_isolated(&downstream->parent->breaker, now, &retry_after_ms))
-        return refuse(downstream, use, rejection, HFI_REFUSED_ISOLATED, retry_after_ms); /* that means all its hosts */
+    if (downstream->parent != NULL && hfi_breaker_isolated(&downstream->parent->breaker, now, retry_after_ms))
+        return HFI_REFUSED_ISOLATED; /* that means all its hosts */
     if (!hfi_breaker_enter_closed(breaker, now, permit)) {
-        enum hfi_admission admission = hfi_breaker_enter(breaker, now, permit, &retry_after_ms);
+        enum hfi_admission admission = hfi_breaker_enter(breaker, now, permit, retry_after_ms);
         if (admission != HFI_ADMITTED)
-            return refuse(downstream, use, rejection, admission, retry_after_ms);
+            return admission;
     }
     if (hfi_rate_on(&downstream->rate) && !hfi_rate_take(&downstream->rate, now, &wait_us)) {
         hfi_breaker_forgo(breaker, now, permit);
-        return refuse_by_rate(downstream, use, rejection, wait_us);
+        *retry_after_ms = hfi_us_to_ms_up(wait_us);
+        return HFI_REFUSED_RATE;
     }
     if (now.us >= atomic_load_explicit(&downstream->bulkhead.term_end_us, memory_order_relaxed))
         hfi_bulkhead_turn(&downstream->bulkhead, now, hfi_downstream_policy(downstream)->breaker.lease_ms);
-    if (hfi_bulkhead_enter(&downstream->bulkhead, use, &permit->term))
-        return 0;
+    if (hfi_bulkhead_enter(&downstream->bulkhead, hfi_shards_mine(&breaker->shards), &permit->term))
+        return HFI_ADMITTED;
     hfi_rate_give_back(&downstream->rate);
     hfi_breaker_forgo(breaker, now, permit); /* no sample, and no end either (B19) */
-    return refuse(downstream, use, rejection, HFI_ADMITTED, HFI_FULL_WAIT_MS);
+    *retry_after_ms = HFI_FULL_WAIT_MS;
+    return HFI_REFUSED_FULL;
 }
 
 /* The common case in one piece: closed, nothing to heed beside the places, and one of the thread's own shard is free. False:
@@ -274,7 +269,23 @@ static inline bool leave_plainly(struct hf_downstream *downstream, struct hf_mon
 
 int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          struct hf_outcome *rejection) {
-    return enter_plainly(downstream, now, permit) ? 0 : enter_carefully(downstream, now, permit, rejection);
+    if (enter_plainly(downstream, now, permit))
+        return 0;
+    int64_t retry_after_ms = 1;
+    enum hfi_admission admission = ask_carefully(downstream, now, permit, &retry_after_ms);
+    if (admission == HFI_ADMITTED)
+        return 0;
+    count_refusal(downstream, admission == HFI_REFUSED_RATE);
+    return refuse(downstream, admission, retry_after_ms, rejection);
+}
+
+int hfi_downstream_ask(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                       struct hf_outcome *rejection) {
+    if (enter_plainly(downstream, now, permit))
+        return 0;
+    int64_t retry_after_ms = 1;
+    enum hfi_admission admission = ask_carefully(downstream, now, permit, &retry_after_ms);
+    return admission == HFI_ADMITTED ? 0 : refuse(downstream, admission, retry_after_ms, rejection);
 }
 
 /* A peer that named a wait gets it, from everybody; never for longer than the policy's cap. */
@@ -285,15 +296,22 @@ static void gate(struct hf_downstream *downstream, struct hf_mono now, const str
         hfi_breaker_gate(&downstream->breaker, hfi_mono_after_ms(now, wait_ms));
 }
 
-/* What every way back does: the breaker hears of it, the place is free. */
-static int end(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
-               struct hfi_shard_use use, enum hf_verdict verdict, enum hf_cause cause, bool life) {
+/* HF_ESTATE: it has come back before, or lapsed. */
+static int check_held(const struct hf_downstream *downstream, struct hf_permit *permit) {
     if (permit->state != HFI_PERMIT_HELD)
         return HF_ESTATE;
-    if (!hfi_bulkhead_holds(&downstream->bulkhead, permit->term)) {
-        permit->state = HFI_PERMIT_REPORTED; /* lapsed: counted as ended then, its place is another's (R21) */
-        return HF_ESTATE;
-    }
+    if (hfi_bulkhead_holds(&downstream->bulkhead, permit->term))
+        return 0;
+    permit->state = HFI_PERMIT_REPORTED; /* lapsed: counted as ended then, its place is another's (R21) */
+    return HF_ESTATE;
+}
+
+/* What every way back of an attempt does: the breaker hears of it, the place is free. */
+static int end(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+               struct hfi_shard_use use, enum hf_verdict verdict, enum hf_cause cause, bool life) {
+    int code = check_held(downstream, permit);
+    if (code != 0)
+        return code;
     if (!hfi_breaker_leave_closed(&downstream->breaker, now, permit, verdict, use))
         hfi_breaker_leave(&downstream->breaker, now, permit, verdict, cause, life);
     free_place(downstream, use, permit->term);
@@ -343,9 +361,10 @@ int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now
 }
 
 void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit) {
-    struct hfi_shard_use use = hfi_shards_mine(&downstream->breaker.shards);
-    if (end(downstream, now, permit, use, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, false) != 0)
+    if (check_held(downstream, permit) != 0)
         return;
+    hfi_breaker_drop(&downstream->breaker, now, permit);
+    free_place(downstream, hfi_shards_mine(&downstream->breaker.shards), permit->term);
     hfi_rate_give_back(&downstream->rate);
     atomic_fetch_add_explicit(&downstream->given_back, 1, memory_order_relaxed);
 }

@@ -68,14 +68,17 @@ static inline struct hfi_faults *hfi_downstream_faults(const struct hf_downstrea
     return atomic_load(&(downstream->parent != NULL ? downstream->parent : downstream)->faults);
 }
 
-/* The rejection as an outcome: `breaker.open`, `breaker.half_open`, `breaker.ramp`, `breaker.isolated`, `downstream.gate`. */
-void hfi_admission_outcome(enum hfi_admission admission, int64_t retry_after_ms, struct hf_outcome *outcome);
-
 #define HFI_FULL_WAIT_MS 100 /* a bulkhead frees a place when an attempt ends: soon */
 
-/* The pair every attempt goes through, with the clock handed in: breaker, bulkhead, rate limit. 0 or HF_EREJECTED (`rejection` filled). */
+/* The pair every attempt goes through, with the clock handed in: breaker, bulkhead, rate limit. 0 or HF_EREJECTED (`rejection`
+   filled, may be NULL). A refusal counts as a rejected call. */
 int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          struct hf_outcome *rejection);
+/* The same for who may wait and ask again, or do without: a refusal counts nothing. Who is refused for good says so, once
+   (R23). */
+int hfi_downstream_ask(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                       struct hf_outcome *rejection);
+void hfi_downstream_refused(struct hf_downstream *downstream, const struct hf_outcome *rejection);
 int hfi_downstream_leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          const struct hf_outcome *outcome);
 /* The same for who knows a verdict only: the cause is OTHER. */

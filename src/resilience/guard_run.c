@@ -123,7 +123,7 @@ static struct hfi_line *line_of(struct hf_downstream *downstream) {
 
 static int ask(struct run *run, struct hf_permit *permit, struct hf_outcome *rejection) {
     run->now = hfi_mono_now();
-    return hfi_downstream_enter(run->downstream, run->now, permit, rejection);
+    return hfi_downstream_ask(run->downstream, run->now, permit, rejection);
 }
 
 static bool is_full(int code, const struct hf_outcome *rejection) {
@@ -193,7 +193,7 @@ static int wait_in_line(struct run *run, struct hfi_line *line, struct hf_permit
  */
 static int enter(struct run *run, struct hf_permit *permit, struct hf_outcome *rejection) {
     struct hfi_bulkhead *bulkhead = &run->downstream->bulkhead;
-    int code = hfi_downstream_enter(run->downstream, run->now, permit, rejection);
+    int code = hfi_downstream_ask(run->downstream, run->now, permit, rejection);
     if (code == 0 || !can_wait(rejection) || !hfi_bulkhead_queue(bulkhead, run->policy->options.bulkhead_queue))
         return code;
     struct hfi_line *line = line_of(run->downstream);
@@ -254,6 +254,8 @@ static void run_all(struct run *run) {
         if (!again(run))
             break;
     }
+    if (code == HF_EREJECTED)
+        hfi_downstream_refused(run->downstream, &rejection); /* however often it asked: once (R23) */
     if (code != 0)
         refused(run, code, &rejection);
     run->outcome->attempts = run->attempts;

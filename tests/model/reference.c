@@ -58,6 +58,7 @@ static void go(struct reference *r, int64_t now_us, enum hf_breaker_state to) {
     if (to == HF_BREAKER_RAMP) {
         r->ramp_us = now_us;
         r->start_count = 0;
+        r->newest_us = 0;
     }
 }
 
@@ -203,7 +204,7 @@ static int64_t later(int64_t a, int64_t b) {
 
 /* When a start at `now_us` counts as: that of a clock that is behind as of the newest. */
 static int64_t start_at(const struct reference *r, int64_t now_us) {
-    return later(now_us, r->start_count > 0 ? r->starts[r->start_count - 1] : r->ramp_us);
+    return later(now_us, later(r->newest_us, r->ramp_us));
 }
 
 /* Starts of the last `span_us`. */
@@ -222,7 +223,7 @@ static void check_ramp(struct reference *r, int64_t now_us, bool admitted) {
         assert_in_range(starts_in(r, now_us, 100 * MS) + 1, 1, limit);
         assert_true(r->start_count < REFERENCE_STARTS);
         int64_t at_us = start_at(r, now_us);
-        r->starts[r->start_count++] = at_us;
+        r->starts[r->start_count++] = r->newest_us = at_us;
     } else if (!r->peak_unknown) { /* it counts in steps of 10 ms, and is never stricter than that */
         assert_true(in_flight >= limit || starts_in(r, now_us, 110 * MS) >= limit);
     }
@@ -289,20 +290,25 @@ void reference_enter(struct reference *r, int64_t now_us, int i, enum hfi_admiss
                                               .kind = kind,
                                               .generation = r->generation,
                                               .started_us = now_us,
+                                              .start_us = r->newest_us,
                                               .lease_us = now_us + r->rules.lease_ms * MS};
-}
-
-bool reference_begin(struct reference *r, int64_t now_us, int i) {
-    struct reference_permit *p = &r->permits[i];
-    if (p->generation != r->generation || now_us > p->lease_us || (p->kind == PROBE_PERMIT && !p->in_use))
-        return false;
-    p->started_us = now_us;
-    p->lease_us = now_us + r->rules.lease_ms * MS;
-    return true;
 }
 
 void reference_lose(struct reference *r, int i) {
     r->permits[i].held = false; /* a probe's slot until it lapses, a place in the ramp until that is over */
+}
+
+void reference_unstart(struct reference *r, int i) {
+    const struct reference_permit *p = &r->permits[i];
+    if (p->kind != RAMP_PERMIT || p->generation != r->generation)
+        return;
+    r->peak_unknown |= p->start_us != p->started_us; /* of a clock behind: the ramp may be stricter for a while */
+    for (int k = r->start_count - 1; k >= 0; k--) {
+        if (r->starts[k] != p->start_us)
+            continue;
+        memmove(&r->starts[k], &r->starts[k + 1], (size_t)(--r->start_count - k) * sizeof r->starts[0]);
+        return;
+    }
 }
 
 void reference_leave(struct reference *r, int64_t now_us, int i, enum hf_verdict verdict, enum hf_cause cause, bool life) {

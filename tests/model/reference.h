@@ -20,6 +20,7 @@ struct reference_permit {
     enum reference_kind kind;
     uint64_t generation;
     int64_t started_us, lease_us;
+    int64_t start_us; /* when it counts as started in the ramp */
 };
 
 struct reference_sample {
@@ -42,6 +43,7 @@ struct reference {
     int sample_count, start_count;
     struct reference_sample samples[REFERENCE_SAMPLES];
     int64_t starts[REFERENCE_STARTS]; /* of this ramp */
+    int64_t newest_us;                /* the newest of them, also one that was taken back */
 };
 
 void reference_init(struct reference *r, const struct hfi_breaker_rules *rules);
@@ -49,7 +51,8 @@ void reference_tick(struct reference *r, int64_t now_us);
 /* The machine said `got`, `wait_ms` for a refusal; `allowance` is what it claimed right before. `i` holds it then. */
 void reference_enter(struct reference *r, int64_t now_us, int i, enum hfi_admission got, int64_t wait_ms,
                      uint32_t allowance);
-bool reference_begin(struct reference *r, int64_t now_us, int i);
+/* It never started: what it took of the ramp is there again. Then it leaves. */
+void reference_unstart(struct reference *r, int i);
 void reference_leave(struct reference *r, int64_t now_us, int i, enum hf_verdict verdict, enum hf_cause cause, bool life);
 /* Nobody will ever report it. */
 void reference_lose(struct reference *r, int i);

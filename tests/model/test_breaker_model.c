@@ -159,25 +159,13 @@ static void leave(int64_t at_us) {
         verdict = HF_VERDICT_NEUTRAL;
         life = false;
         hfi_breaker_drop(&b, at, &permits[i]);
+        reference_unstart(&r, i);
     } else {
         assert_int_equal(hfi_breaker_leave(&b, at, &permits[i], verdict, cause, life), 0);
     }
     reference_leave(&r, at_us, i, verdict, cause, life);
     compare(at_us);
     assert_int_equal(hfi_breaker_leave(&b, at, &permits[i], HF_VERDICT_FAILURE, cause, life), HF_ESTATE); /* B6 */
-}
-
-/* Out of a queue; one that may not begin goes back unused. */
-static void begin(int64_t at_us) {
-    int i = any_held();
-    if (i < 0)
-        return;
-    bool may = hfi_breaker_begin(&b, (struct hf_mono){at_us}, &permits[i]);
-    assert_int_equal(may, reference_begin(&r, at_us, i));
-    if (may)
-        return;
-    hfi_breaker_drop(&b, (struct hf_mono){at_us}, &permits[i]);
-    reference_leave(&r, at_us, i, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, false);
 }
 
 static void lose(void) {
@@ -196,6 +184,7 @@ static void reload(int64_t at_us) {
         next->slices = rules[current].slices;
     }
     assert_int_equal(hfi_breaker_reload(&b, (struct hf_mono){at_us}, next), 0);
+    hfi_breaker_tell(&b);
     reference_reload(&r, at_us, next);
     current = 1 - current;
     tally.reloads++;
@@ -287,10 +276,8 @@ static void step(void) {
         (void)enter(at_us);
     else if (kind < 570)
         crowd(at_us);
-    else if (kind < 930)
-        leave(at_us);
     else if (kind < 950)
-        begin(at_us);
+        leave(at_us);
     else if (kind < 965)
         lose();
     else if (kind < 990) {

@@ -367,27 +367,6 @@ static void slow_calls_trip(void **state) {
     assert_int_equal(look().state, HF_BREAKER_OPEN);
 }
 
-static void queue_begin_renews_the_lease(void **state) {
-    (void)state;
-    struct hf_permit permit, closed;
-    start();
-    assert_int_equal(enter(&closed), HFI_ADMITTED);
-    trip();
-    assert_false(hfi_breaker_begin(&b, now(), &closed)); /* of an older generation: never to start */
-    hfi_breaker_drop(&b, now(), &closed);
-    pass_break();
-    assert_int_equal(enter(&permit), HFI_ADMITTED);
-    clock_us += 29 * S;
-    assert_true(hfi_breaker_begin(&b, now(), &permit));
-    clock_us += 29 * S; /* 58 s after it was granted, 29 after it began */
-    leave(&permit, HF_VERDICT_SUCCESS);
-    assert_int_equal(look().state, HF_BREAKER_HALF_OPEN);
-    assert_int_equal(enter(&permit), HFI_ADMITTED);
-    clock_us += 30 * S + MS;
-    assert_false(hfi_breaker_begin(&b, now(), &permit));
-    assert_false(hfi_breaker_begin(&b, now(), &closed)); /* reported already */
-}
-
 /* 2.5: complete neutral answers are evidence of life only in a row: a failed and a lost probe end the row. */
 static void a_failure_ends_a_row_of_neutral_answers(void **state) {
     (void)state;
@@ -443,7 +422,6 @@ int main(void) {
         cmocka_unit_test(break_jitter_is_bounded),
         cmocka_unit_test(b24_closing_clears_the_window),
         cmocka_unit_test(slow_calls_trip),
-        cmocka_unit_test(queue_begin_renews_the_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

@@ -53,6 +53,35 @@ static void ramp_limits_what_is_in_flight(void **state) {
     assert_int_equal(enter(&extra), HFI_ADMITTED);
 }
 
+/* J4: what never started uses up nothing of the ramp, nor does it make room for more than that. */
+static void j4_what_never_started_is_no_start(void **state) {
+    (void)state;
+    struct hf_permit permit, held[7];
+    start();
+    trip();
+    recover();
+    for (int i = 0; i < 100; i++) {
+        clock_us += MS / 10;
+        assert_int_equal(enter(&permit), HFI_ADMITTED);
+        i % 2 ? hfi_breaker_forgo(&b, now(), &permit) : hfi_breaker_drop(&b, now(), &permit);
+        hfi_breaker_drop(&b, now(), &permit); /* once only */
+    }
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(enter(&held[i]), HFI_ADMITTED);
+    for (int i = 0; i < 7; i++)
+        leave(&held[i], HF_VERDICT_SUCCESS);
+    assert_int_equal(enter(&permit), HFI_REFUSED_RAMP); /* 7 in 100 ms have started */
+    clock_us += 110 * MS;
+    assert_int_equal(enter(&permit), HFI_ADMITTED);
+    clock_us += 500 * MS;
+    assert_int_equal(enter(&held[0]), HFI_ADMITTED);
+    hfi_breaker_drop(&b, now(), &permit); /* long past: takes back no start of another's */
+    int started = 1;
+    while (started < 64 && enter(&permit) == HFI_ADMITTED)
+        started++;
+    assert_int_equal(started, 10); /* 64 × 0.155 */
+}
+
 static void samples_of_the_ramp_go_on_counting(void **state) {
     (void)state;
     struct hf_permit permit;
@@ -409,6 +438,7 @@ static void state_names(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(j4_ramp_shapes_a_herd),
+        cmocka_unit_test(j4_what_never_started_is_no_start),
         cmocka_unit_test(ramp_limits_what_is_in_flight),
         cmocka_unit_test(samples_of_the_ramp_go_on_counting),
         cmocka_unit_test(ramp_may_trip_again),

@@ -201,7 +201,7 @@ static void *quarrel(void *user) {
             if (hfi_random_below(&random, 50) == 0)
                 break; /* never reported */
             if (hfi_random_below(&random, 10) == 0)
-                hfi_breaker_begin(&b, now, &permit);
+                hfi_breaker_forgo(&b, now, &permit);
             hfi_breaker_leave(&b, now, &permit, (enum hf_verdict)hfi_random_below(&random, 3), HF_CAUSE_OTHER, i % 2 == 0);
         }
     }

@@ -177,6 +177,7 @@ static void test_no_budget(void **state) {
     assert_int_equal(end.outcome.attempts, 1);
     assert_int_equal(look().in_flight, 0);
     assert_int_equal(look().hedges, 0);
+    assert_int_equal(look().calls, 2); /* R23 */
 }
 
 /* Each hedge takes one token, which a retry cannot have any more. */
@@ -204,6 +205,8 @@ static void test_refused_hedge(void **state) {
     struct call_end waits, end = call_once(&request);
     assert_int_equal(end.status, 200);
     assert_int_equal(end.outcome.hedges, 0);
+    assert_int_equal(look().calls, 1); /* R23: a hedge without a place was no call */
+    assert_int_equal(look().rejections, 0);
     assert_int_equal(call_start(&end, &request), 0);
     assert_int_equal(call_start(&waits, &request), 0);
     call_run();

@@ -199,6 +199,41 @@ static void r10_r11_r12_low_rate_and_refill(void **state) {
     }
 }
 
+static void expect_counts(uint64_t called, uint64_t rejections) {
+    assert_int_equal(look().calls, called);
+    assert_int_equal(look().rejections, rejections);
+    assert_true(hfi_downstream_adds_up(world->d));
+}
+
+/* R23: to ask again while it waits is no call; to be refused is one, also for who comes behind those that wait. */
+static void r23_waiting_is_no_rejection(void **state) {
+    (void)state;
+    world->policy.bulkhead_max = 1;
+    world->policy.bulkhead_queue = 1;
+    CALL_WORLD_OPEN(hfi_script_status(1, 200));
+    struct hf_request request = call_get();
+    struct hf_permit held;
+    struct call_end waits, late;
+    assert_int_equal(hfi_downstream_enter(world->d, world->s->ops->mono(world->s), &held, NULL), 0);
+    assert_int_equal(call_start(&waits, &request), 0);
+    hfi_virtual_advance(world->s, 300);
+    expect_counts(1, 0);
+    assert_int_equal(call_start(&late, &request), 0); /* the queue is full: not even asked */
+    expect_counts(2, 1);
+    hfi_downstream_leave_as(world->d, world->s->ops->mono(world->s), &held, HF_VERDICT_SUCCESS);
+    call_run();
+    assert_string_equal(late.outcome.error_type, "bulkhead.full");
+    assert_int_equal(waits.outcome.kind, HF_OUTCOME_SUCCESS);
+    expect_counts(3, 1);
+    assert_int_equal(hfi_downstream_enter(world->d, world->s->ops->mono(world->s), &held, NULL), 0);
+    assert_int_equal(call_start(&waits, &request), 0);
+    hfi_virtual_advance(world->s, 300);
+    hfi_breaker_isolate(&world->d->breaker, world->s->ops->mono(world->s), 0, "test");
+    call_run(); /* refused in the end, after it has waited */
+    assert_string_equal(waits.outcome.error_type, "breaker.isolated");
+    expect_counts(5, 2);
+}
+
 /* R23: one rejection is counted once, however many layers it passed. B19: and is no sample. */
 static void r23_a_rejection_counts_once(void **state) {
     (void)state;
@@ -304,6 +339,7 @@ int main(void) {
         T(r9_a_thousand_calls_fail),
         T(r10_r11_r12_low_rate_and_refill),
         T(r23_a_rejection_counts_once),
+        T(r23_waiting_is_no_rejection),
         T(r3_a_refused_start_costs_nothing),
         T(the_total_covers_everything),
         T(the_lease_runs_from_the_start),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls under a rate limit, on virtual time: refused, or waiting in the bulkhead's queue for a token; B19, A1, A2, R8, R21. */
+/* Calls under a rate limit, on virtual time: refused, or waiting in the bulkhead's queue for a token; B19, A1, A2, R8, R21, R23. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,6 +49,12 @@ static void tokens_come_in_turn(void **state) {
     }
     assert_string_equal(ends[4].outcome.error_type, "rate.limited"); /* the queue was full */
     assert_int_equal(ends[4].outcome.retry_after_ms, 100);
+    struct hf_downstream_view view = {.size = sizeof view};
+    hfi_downstream_view(world->d, world->s->ops->mono(world->s), &view);
+    assert_int_equal(view.calls, 5); /* R23: who waits asks often, and is one call */
+    assert_int_equal(view.rejections, 1);
+    assert_int_equal(view.rate_limited, 1);
+    assert_true(hfi_downstream_adds_up(world->d));
     assert_int_equal(samples(), 4);
     assert_int_equal(atomic_load(&world->d->bulkhead.queued), 0);
 }

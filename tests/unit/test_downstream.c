@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Downstreams and the guard around any function: S0.1, S0.30, B19, B29, A1, F2, R9, R14, R16, R21. */
+/* Downstreams and the guard around any function: S0.1, S0.30, B19, B29, A1, F2, J4, R9, R14, R16, R21. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -214,6 +214,47 @@ static void b19_the_rate_limit_refuses(void **state) {
         assert_string_equal(outcome.error_type, "rate.limited"); /* and not that all probes are under way */
     }
     assert_int_equal(view_at(T0 + 6 * S).probes_in_flight, 0);
+}
+
+/* J4: who is refused by the rate limit or the bulkhead, or given back, uses up nothing of the ramp. */
+static void j4_who_is_refused_is_no_start_of_the_ramp(void **state) {
+    (void)state;
+    struct hf_permit permit;
+    struct hf_outcome outcome;
+    options.rate_per_s = 1;
+    options.rate_burst = 60;
+    make();
+    for (int i = 0; i < 20; i++)
+        call(T0, NULL, 500);
+    for (int i = 0; i < 3; i++)
+        call(T0 + 6 * S, NULL, 200);
+    assert_int_equal(view_at(T0 + 6 * S).state, HF_BREAKER_RAMP);
+    for (int i = 0; i < 20; i++) { /* seven may start at first */
+        assert_int_equal(hfi_downstream_enter(d, at(T0 + 6 * S), &permit, &outcome), 0);
+        hfi_downstream_give_back(d, at(T0 + 6 * S), &permit);
+    }
+    while (hfi_rate_take(&d->rate, at(T0 + 6 * S), &(int64_t){0})) {
+    }
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(hfi_downstream_enter(d, at(T0 + 6 * S), &permit, &outcome), HF_EREJECTED);
+        assert_string_equal(outcome.error_type, "rate.limited"); /* and not breaker.ramp */
+    }
+    options.rate_per_s = 0;
+    options.rate_burst = 0;
+    options.bulkhead_max = 1;
+    struct hf_policy *narrow;
+    assert_int_equal(hf_policy_new(&options, &narrow, NULL), 0);
+    assert_int_equal(hfi_downstream_reload(d, at(T0 + 6 * S), narrow), 0);
+    hf_policy_unref(narrow);
+    uint32_t term;
+    assert_true(hfi_bulkhead_enter(&d->bulkhead, hfi_shards_mine(&d->breaker.shards), &term));
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(hfi_downstream_enter(d, at(T0 + 6 * S), &permit, &outcome), HF_EREJECTED);
+        assert_string_equal(outcome.error_type, "bulkhead.full");
+    }
+    hfi_bulkhead_leave(hfi_shards_mine(&d->breaker.shards), term);
+    assert_int_equal(hfi_downstream_enter(d, at(T0 + 6 * S), &permit, &outcome), 0);
+    hfi_downstream_leave_as(d, at(T0 + 6 * S), &permit, HF_VERDICT_SUCCESS);
 }
 
 static void b19_a_full_bulkhead_gives_the_probe_back(void **state) {
@@ -494,6 +535,7 @@ int main(void) {
         TEST(b19_local_refusals_are_no_samples),
         TEST(b19_the_rate_limit_refuses),
         TEST(b19_a_full_bulkhead_gives_the_probe_back),
+        TEST(j4_who_is_refused_is_no_start_of_the_ramp),
         TEST(retry_after_gates_everybody),
         TEST(isolate_and_close_by_hand),
         TEST(older_views_get_what_they_know),

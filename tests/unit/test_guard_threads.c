@@ -114,6 +114,7 @@ static void r21_eight_waiters_time_out(void **state) {
     start(&ninth);
     join(&ninth);
     assert_string_equal(ninth.outcome.error_type, "bulkhead.full");
+    assert_int_equal(look().rejections, 1); /* R23: of the nine that asked, one is refused */
     for (int i = 0; i < 8; i++) {
         join(&guards[i]);
         assert_string_equal(guards[i].outcome.error_type, "timeout.total");
@@ -123,6 +124,9 @@ static void r21_eight_waiters_time_out(void **state) {
     }
     assert_int_equal(waiting(), 0);
     assert_int_equal(atomic_load(&d->bulkhead.queued), 0);
+    assert_int_equal(look().calls, 3); /* who gave up was neither let in nor refused */
+    assert_int_equal(look().rejections, 1);
+    assert_true(hfi_downstream_adds_up(d));
     for (int i = 0; i < 2; i++)
         assert_int_equal(hf_guard_leave(d, &held[i], HF_VERDICT_SUCCESS), 0);
     for (int i = 0; i < 2; i++)
@@ -310,6 +314,9 @@ static void tokens_are_waited_for_in_the_same_queue(void **state) {
         join(&guards[i]);
         assert_int_equal(guards[i].outcome.kind, HF_OUTCOME_SUCCESS);
     }
+    assert_int_equal(look().calls, 12);
+    assert_int_equal(look().rejections, 0); /* R23 */
+    assert_int_equal(look().rate_limited, 0);
     assert_true(hfi_mono_now().us - before_us >= 50000); /* ten intervals of 5 ms after the burst */
     assert_int_equal(atomic_load(&d->bulkhead.queued), 0);
     assert_int_equal(waiting(), 0);
