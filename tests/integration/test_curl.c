@@ -57,7 +57,7 @@ static int set_up(void **state) {
         return -1;
     hfi_timer_init(&w->watchdog, on_watchdog, NULL);
     w->spec = (struct hfi_attempt_spec){
-        .url = w->url, .method = "GET", .connect_timeout_ms = 5000, .backstop_ms = 120000, .response_limit = 1024};
+        .url = w->url, .method = "GET", .connect_timeout_ms = 60000, .backstop_ms = 120000, .response_limit = 1024};
     return 0;
 }
 

@@ -12,7 +12,7 @@
 
 #include "support/wire.h"
 
-#define LIMIT_MS 1000
+#define LIMIT_MS 2500
 #define DOWN(type) type, HF_CLASS_TRANSIENT, HF_VERDICT_FAILURE, HF_RETRY_NOW
 #define CUT(type) type, HF_CLASS_TRANSIENT, HF_VERDICT_NEUTRAL, HF_RETRY_LATER
 #define AT(at, proof) .stage = HF_STAGE_##at, .sent = HF_SENT_##proof
@@ -20,7 +20,7 @@
 #define TEN(text) text text text text text text text text text text
 #define THOUSAND TEN(TEN(TEN("x")))
 #define OK_HEAD "HTTP/1.1 200 OK\r\n"
-#define DRIPPED .drip_ms = 5, .then = PEER_FIN /* a thousand bytes take five limits */
+#define DRIPPED .drip_ms = 5, .then = PEER_FIN /* a thousand bytes take two limits */
 
 static const struct wire_case stalls[] = {
     {"a connect never answered", {.then = PEER_HANG}, DOWN("timeout.connect"), AT(CONNECT, NO), .peer = WIRE_FULL},

@@ -329,6 +329,8 @@ static void landed(struct hf_response *response, void *user) {
 /* Many at once over TLS, HTTP/1.1 and HTTP/2: as many requests as attempts. */
 static void test_many(void **state) {
     (void)state;
+    w->policy.connect_timeout_ms = w->policy.attempt_timeout_ms = w->policy.total_timeout_ms = 120000; /* a peer in Python */
+    w->policy.breaker_window_ms = 240000;
     for (int http2 = 0; http2 < 2; http2++) {
         struct flight flight = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
         w->options[0].http2 = http2;
