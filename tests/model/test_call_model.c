@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls under chance: random policies, scripts, starts and cancels on virtual time. Whatever happens, the laws of the
- * call hold: one end each, within the total, attempts that add up, nothing left behind. HF_SEED repeats a run.
+ * Calls under chance: random policies, scripts, starts, cancels, reloads, hands, steps of the wall clock, rate limits and
+ * injected faults on virtual time. Whatever happens, the laws of the call hold: one end each, within the total, attempts
+ * that add up, one token for each retry, nothing left behind. HF_SEED repeats a run; HF_FULL=1 makes ten times as many.
+ * R8, R9, R18, R19, R21, B19, F2.
  */
 #include "support/support.h"
 
@@ -21,10 +23,13 @@ struct model {
     struct call_end ends[CALLS];
     struct hf_request requests[CALLS];
     int64_t started_ms[CALLS];
+    int64_t totals_ms[CALLS]; /* of the policy it began under */
     bool cancelled[CALLS];
     int64_t cancelled_ms[CALLS];
     char queries[CALLS][16];
     uint64_t refused; /* starts that the transport did not take */
+    uint32_t most_retries, most_hedges; /* of all policies so far */
+    bool reloaded, faulty;
     struct hfi_script_step steps[HFI_SCRIPT_RECORDS];
 };
 static struct model model;
@@ -67,8 +72,7 @@ static struct hfi_script_step chance(const struct hfi_attempt_spec *spec, uint64
     return step;
 }
 
-static void shape_policy(void) {
-    struct hf_policy_options *policy = &world->policy;
+static void shape_policy(struct hf_policy_options *policy) {
     policy->allow_truncated = true;
     policy->connect_timeout_ms = 1 + (int64_t)below(2000);
     policy->attempt_timeout_ms = policy->connect_timeout_ms + (int64_t)below(3000);
@@ -84,6 +88,62 @@ static void shape_policy(void) {
     policy->breaker_consecutive = below(3) == 0 ? 3 + (uint32_t)below(5) : 0;
     policy->gate_cap_ms = (int64_t)below(5000);
     policy->breaker_429_failure = below(2);
+    policy->breaker_window_ms = 2 * policy->attempt_timeout_ms + (int64_t)below(60000);
+    policy->breaker_slices = HFI_WINDOW_SLICES_MIN + (uint32_t)below(50);
+    policy->rate_per_s = below(4) == 0 ? 1 + (double)below(20) : 0;
+    policy->rate_burst = policy->rate_per_s > 0 ? (uint32_t)below(4) : 0;
+    policy->allow_fault_injection = true;
+    model.most_retries = policy->retry_max > model.most_retries ? policy->retry_max : model.most_retries;
+    model.most_hedges = policy->hedge_max > model.most_hedges ? policy->hedge_max : model.most_hedges;
+}
+
+/* Another policy while calls run. */
+static void reload(void) {
+    struct hf_policy *policy;
+    struct hf_error error;
+    struct hf_policy_options next;
+    hf_policy_options_init(&next);
+    hf_error_init(&error);
+    shape_policy(&next);
+    int code = hf_policy_new(&next, &policy, &error);
+    if (code != 0)
+        fail_msg("%s: %s", error.what, error.why);
+    assert_int_equal(hfi_downstream_reload(world->d, world->s->ops->mono(world->s), policy), 0);
+    hf_policy_unref(policy);
+    world->policy = next;
+    model.reloaded = true;
+}
+
+static void inject(void) {
+    struct hf_fault faults[2];
+    hf_fault_init(&faults[0], HF_FAULT_STATUS);
+    hf_fault_init(&faults[1], HF_FAULT_RESET);
+    faults[0].status = 503;
+    faults[0].share = faults[1].share = 0.1;
+    faults[1].delay_ms = (int64_t)below(500);
+    assert_int_equal(hf_downstream_inject(world->d, faults, 1 + below(2), NULL), 0);
+    model.faulty = true;
+}
+
+/* What happens around the calls. */
+static void meddle(void) {
+    struct hf_mono now = world->s->ops->mono(world->s);
+    switch (below(60)) {
+    case 0:
+        hfi_breaker_isolate(&world->d->breaker, now, 1 + (int64_t)below(3000), "by hand");
+        break;
+    case 1:
+        hfi_breaker_close(&world->d->breaker, now);
+        break;
+    case 2:
+        hfi_virtual_step_wall(world->s, (int64_t)below(7200000000) - 3600000000); /* an hour to and fro */
+        break;
+    case 3:
+        reload();
+        break;
+    default:
+        break;
+    }
 }
 
 static void start(int i) {
@@ -98,6 +158,7 @@ static void start(int i) {
     request->attempt_timeout_ms = below(6) == 0 ? 1 + (int64_t)below(3000) : 0;
     request->total_timeout_ms = below(3) == 0 ? 1 + (int64_t)below(4000) : 0;
     model.started_ms[i] = call_now_ms();
+    model.totals_ms[i] = world->policy.total_timeout_ms;
     assert_int_equal(call_start(&model.ends[i], request), 0);
 }
 
@@ -128,7 +189,7 @@ static void check_end(int i) {
     const struct call_end *end = &model.ends[i];
     const struct hf_outcome *outcome = &end->outcome;
     const struct hf_request *request = &model.requests[i];
-    int64_t total = world->policy.total_timeout_ms;
+    int64_t total = model.totals_ms[i];
     if (request->total_timeout_ms && request->total_timeout_ms < total)
         total = request->total_timeout_ms;
     assert_int_equal(end->count, 1);
@@ -137,10 +198,10 @@ static void check_end(int i) {
     if (model.cancelled[i])
         assert_int_equal(end->at_ms, model.cancelled_ms[i]);
     bool hedges = !request->no_retry && !request->no_hedge;
-    uint32_t most = hedges ? 1 + world->policy.hedge_max : 1; /* attempts of a try */
-    assert_true(outcome->attempts <= (request->no_retry ? 1 : world->policy.retry_max + 1) * most);
+    uint32_t most = hedges ? 1 + model.most_hedges : 1; /* attempts of a try */
+    assert_true(outcome->attempts <= (request->no_retry ? 1 : model.most_retries + 1) * most);
     assert_true(outcome->attempts <= 1 + outcome->retries + outcome->hedges); /* each further one was paid for */
-    assert_true(outcome->retries <= world->policy.retry_max);
+    assert_true(outcome->retries <= model.most_retries);
     if (outcome->kind == HF_OUTCOME_REJECTED) {
         assert_int_equal(outcome->attempts, 0);
         assert_int_equal(outcome->sent, HF_SENT_NO);
@@ -152,9 +213,35 @@ static void check_end(int i) {
         assert_int_not_equal(outcome->klass, HF_CLASS_OK);
     if (outcome->sent != HF_SENT_NO)
         assert_true(outcome->attempts > 0);
-    assert_int_equal(sends_of(i) > 0, outcome->sent != HF_SENT_NO); /* "not sent" is proof */
+    if (!model.faulty)
+        assert_int_equal(sends_of(i) > 0, outcome->sent != HF_SENT_NO);
+    if (sends_of(i) > 0)
+        assert_int_not_equal(outcome->sent, HF_SENT_NO); /* "not sent" is proof */
     if (strcmp(request->method, "POST") == 0 && !request->idempotency_key)
         assert_true(sends_of(i) <= 1); /* what may not be repeated is on the wire once at most (R19) */
+}
+
+/* What the downstream has counted is what the calls were told, and nothing is left in it. */
+static void check_downstream(uint64_t attempts, uint64_t retries, uint64_t hedges, uint64_t refusals) {
+    struct hf_downstream_view view = {.size = sizeof view};
+    hfi_downstream_view(world->d, world->s->ops->mono(world->s), &view);
+    assert_int_equal(view.in_flight, 0);
+    assert_int_equal(view.probes_in_flight, 0);
+    assert_int_equal(atomic_load(&world->d->bulkhead.queued), 0);
+    assert_int_equal(view.retries, retries);
+    assert_int_equal(view.hedges, hedges);
+    assert_int_equal(view.retries_refused, refusals);
+    /* A token for each (R9, R18); of others, only those of hedges that the transport then did not take. */
+    assert_in_range(world->d->budget.retries - retries - hedges, 0, model.most_hedges > 0 ? model.refused : 0);
+    assert_int_equal(attempts + model.refused, hfi_scripted_started(world->script) + view.faults);
+    /* Every attempt on the wire was a permit and came back, and no refusal was anything else (B19, R21). */
+    uint64_t unused = view.permits_issued - attempts - model.refused; /* of hedges for which no token was there */
+    assert_in_range(unused, 0, model.most_hedges > 0 ? view.neutrals : 0);
+    assert_int_equal(view.successes + view.failures + view.neutrals, view.permits_issued);
+    assert_int_equal(view.calls, view.permits_issued + view.rejections);
+    assert_true(view.neutrals >= model.refused);
+    assert_true(view.window_calls <= view.successes + view.failures);
+    assert_true(hfi_downstream_adds_up(world->d));
 }
 
 static void check_world(void) {
@@ -166,33 +253,31 @@ static void check_world(void) {
         hedges += model.ends[i].outcome.hedges;
         refusals += model.ends[i].outcome.retry_refused;
     }
-    assert_int_equal(attempts + model.refused, hfi_scripted_started(world->script));
     assert_int_equal(hfi_scripted_open(world->script), 0);
-    struct hf_downstream_view view = {.size = sizeof view};
-    hfi_downstream_view(world->d, world->s->ops->mono(world->s), &view);
-    assert_int_equal(view.in_flight, 0);
-    assert_int_equal(view.retries, retries);
-    assert_int_equal(view.hedges, hedges);
-    assert_int_equal(view.retries_refused, refusals);
+    check_downstream(attempts, retries, hedges, refusals);
     /* Never two retries for one token: without a share of the calls no ten seconds have more than the floor (R9). */
     uint64_t spans = (uint64_t)call_now_ms() / 9000 + 1; /* nine at least: the oldest slice leaves as a whole */
-    if (world->policy.budget_ratio == 0)
+    if (world->policy.budget_ratio == 0 && !model.reloaded)
         assert_true(retries + hedges <= spans * world->policy.budget_floor);
 }
 
 static void test_laws(void **state) {
     uint64_t seed = hf_test_seed();
     (void)state;
-    for (uint64_t round = 0; round < ROUNDS; round++) {
+    uint64_t rounds = getenv("HF_FULL") != NULL ? 10 * ROUNDS : ROUNDS;
+    for (uint64_t round = 0; round < rounds; round++) {
         memset(&model, 0, sizeof model);
         hfi_random_seed(&model.random, seed + round);
         assert_int_equal(call_world_set_up(NULL), 0);
-        shape_policy();
+        shape_policy(&world->policy);
         call_world_open_with(chance, NULL);
+        if (below(4) == 0)
+            inject();
         for (int i = 0; i < CALLS; i++) {
             start(i);
             if (below(4) == 0)
                 maybe_cancel(i + 1);
+            meddle();
             hfi_virtual_advance(world->s, (int64_t)below(below(10) ? 300 : 8000));
         }
         if (below(8) == 0)
