@@ -62,7 +62,7 @@ static struct hfi_breaker_rules any_rules(void) {
     struct hfi_breaker_rules made = {.window_ms = between(500, 3000),
                                      .slow_after_ms = between(5, 40),
                                      .break_ms = between(20, 100),
-                                     .ramp_ms = below(3) ? between(50, 500) : 0,
+                                     .ramp_ms = below(3) ? between(50, below(2) ? 500 : 3000) : 0,
                                      .lease_ms = between(20, 200),
                                      .slices = (uint32_t)between(HFI_WINDOW_SLICES_MIN, HFI_WINDOW_SLICES_MAX),
                                      .ratio_permille = below(4) ? (uint32_t)between(200, 1000) : 1000,
