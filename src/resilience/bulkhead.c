@@ -14,6 +14,7 @@ void hfi_bulkhead_init(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards,
     atomic_init(&bulkhead->term, 1);
     atomic_init(&bulkhead->queued, 0);
     atomic_init(&bulkhead->max, max);
+    atomic_init(&bulkhead->owes, false);
     atomic_init(&bulkhead->expired, 0);
     bulkhead->pool = max;
     bulkhead->lease_us = hfi_ms_to_us(lease_ms);
@@ -80,7 +81,26 @@ static bool bring_locked(struct hfi_bulkhead *bulkhead, struct hfi_shard *shard)
     return true; /* perhaps with nothing, when it was used up just now: the caller tries again */
 }
 
+/* Takes back what the shards have to spare, until the pool owes nothing. */
+static void collect_locked(struct hfi_bulkhead *bulkhead) {
+    struct hfi_shards_walk walk = {bulkhead->shards, 0};
+    for (struct hfi_shard *shard; bulkhead->pool < 0 && (shard = hfi_shards_next(&walk)) != NULL;)
+        bulkhead->pool += take_spare(shard, -bulkhead->pool);
+    atomic_store_explicit(&bulkhead->owes, bulkhead->pool < 0, memory_order_relaxed);
+}
+
+/* After a lower maximum: have enough come back by now? Else more are in flight than it allows, whatever one shard has. */
+static bool settle(struct hfi_bulkhead *bulkhead) {
+    pthread_mutex_lock(bulkhead->lock);
+    collect_locked(bulkhead);
+    bool settled = bulkhead->pool >= 0;
+    pthread_mutex_unlock(bulkhead->lock);
+    return settled;
+}
+
 bool hfi_bulkhead_enter_slowly(struct hfi_bulkhead *bulkhead, struct hfi_shard_use use, uint32_t *term) {
+    if (atomic_load_explicit(&bulkhead->owes, memory_order_relaxed) && !settle(bulkhead))
+        return false;
     uint64_t word = atomic_load_explicit(&use.shard->word, memory_order_relaxed);
     for (;;) {
         int32_t in_flight = hfi_shard_in_flight(use.shard, word);
@@ -146,16 +166,7 @@ void hfi_bulkhead_reload(struct hfi_bulkhead *bulkhead, uint32_t max, int64_t le
     atomic_store_explicit(&bulkhead->max, max, memory_order_relaxed);
     if (hfi_ms_to_us(lease_ms) > bulkhead->lease_us)
         bulkhead->lease_us = hfi_ms_to_us(lease_ms);
-    for (int forced = 0; forced < 2; forced++) { /* spare places first, then those in use: they go when they come back */
-        struct hfi_shards_walk walk = {bulkhead->shards, 0};
-        for (struct hfi_shard *shard; bulkhead->pool < 0 && (shard = hfi_shards_next(&walk)) != NULL;) {
-            int32_t places = hfi_word_places(atomic_load_explicit(&shard->word, memory_order_relaxed));
-            int64_t taken = !forced ? take_spare(shard, -bulkhead->pool) : places < -bulkhead->pool ? places : -bulkhead->pool;
-            if (forced && taken > 0)
-                grant(shard, (int32_t)-taken);
-            bulkhead->pool += taken > 0 ? taken : 0;
-        }
-    }
+    collect_locked(bulkhead);
     pthread_mutex_unlock(bulkhead->lock);
 }
 

@@ -14,7 +14,8 @@
  * At most `max` in flight, exactly: never more, and none is refused while a place is free anywhere. Waiting in a queue is
  * the call's business. A place whose permit never came back is taken back between one and two leases after it
  * was given: time goes in terms of at least a lease, and when a term ends, what is left of the one before has lapsed (B3, R21).
- * Any thread; takes `lock` only when the thread's shard has no place left and when a term ends.
+ * Any thread; takes `lock` only when the thread's shard has no place left, when a term ends, and after a lower
+ * maximum until enough have come back.
  */
 struct hfi_bulkhead {
     struct hfi_shards *shards;
@@ -22,6 +23,7 @@ struct hfi_bulkhead {
     _Atomic int64_t term_end_us;
     _Atomic uint32_t term;
     _Atomic uint32_t max;
+    _Atomic bool owes;       /* `pool` is below zero: more are in flight than a lower maximum allows */
     _Atomic uint32_t queued; /* callers of all kinds that wait for a place or a token */
     int64_t pool;          /* places granted to no shard; the sum of all is max */
     int64_t lease_us;      /* the longest that a permit of this term may have */
@@ -53,7 +55,7 @@ static inline uint32_t hfi_bulkhead_taken(const struct hfi_bulkhead *bulkhead, s
 static inline bool hfi_bulkhead_enter(struct hfi_bulkhead *bulkhead, struct hfi_shard_use use, uint32_t *term) {
     uint64_t word = atomic_load_explicit(&use.shard->word, memory_order_relaxed);
     int32_t in_flight = hfi_shard_in_flight(use.shard, word);
-    if (in_flight >= hfi_word_places(word) ||
+    if (in_flight >= hfi_word_places(word) || atomic_load_explicit(&bulkhead->owes, memory_order_relaxed) ||
         !atomic_compare_exchange_strong_explicit(&use.shard->word, &word, hfi_word_next(word), memory_order_acq_rel,
                                                  memory_order_relaxed))
         return hfi_bulkhead_enter_slowly(bulkhead, use, term);

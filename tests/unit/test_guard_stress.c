@@ -21,7 +21,7 @@
 #include "seed.h"
 
 #define HOUR_US (3600 * INT64_C(1000000))
-enum { CROWD = 64, TURNS = 400, PLACES = 24, FEWER = 7, PROBES = 3, LOST_MAX = 5 };
+enum { CROWD = 64, TURNS = 400, PLACES = 24, FEWER = 7, PROBES = 3, LOST_MAX = 8 };
 
 static struct hf_downstream *d;
 static struct hf_policy *policies[2];
@@ -135,7 +135,7 @@ static struct hf_policy *policy_of(uint32_t places, int64_t window_ms) {
     options.breaker_probes = PROBES;
     options.breaker_tolerated = 1;
     options.breaker_ramp_ms = 10;
-    options.breaker_lease_ms = 40;
+    options.breaker_lease_ms = 2000;
     options.bulkhead_max = places;
     assert_int_equal(hf_policy_new(&options, &policy, NULL), 0);
     return policy;
@@ -166,24 +166,23 @@ static void check_sums(void) {
     assert_true(view.permits_expired >= atomic_load(&late));
 }
 
-/* Long after: all places are there but those that are still counted as in flight. */
+/* Long after: what was lost has lapsed, and exactly all places are there. */
 static void check_places(void) {
     struct hf_permit permits[PLACES], more;
     struct hf_outcome rejection;
     struct hf_downstream_view view = {.size = sizeof view};
     struct hf_mono later = {hfi_mono_now().us + HOUR_US};
-    int places = 0;
     assert_int_equal(hf_downstream_reload(d, policies[0]), 0);
     assert_int_equal(hf_downstream_close(d), 0);
-    while (places < PLACES && hfi_downstream_enter(d, later, &permits[places], NULL) == 0)
-        places++;
+    for (int i = 0; i < PLACES; i++)
+        assert_int_equal(hfi_downstream_enter(d, later, &permits[i], NULL), 0);
     assert_int_equal(hfi_downstream_enter(d, later, &more, &rejection), HF_EREJECTED);
     assert_string_equal(rejection.error_type, "bulkhead.full");
-    for (int i = 0; i < places; i++)
+    for (int i = 0; i < PLACES; i++)
         assert_int_equal(hfi_downstream_leave_as(d, later, &permits[i], HF_VERDICT_SUCCESS), 0);
     hf_downstream_look(d, &view);
-    assert_int_equal(view.in_flight + (uint32_t)places, PLACES);
-    assert_int_equal(view.in_flight + view.permits_expired, atomic_load(&lost) + atomic_load(&late));
+    assert_int_equal(view.in_flight, 0);
+    assert_int_equal(view.permits_expired, atomic_load(&lost) + atomic_load(&late));
     assert_true(hfi_downstream_adds_up(d));
 }
 
@@ -212,6 +211,62 @@ static void r21_sixty_four_threads_quarrel(void **state) {
     hf_policy_unref(policies[1]);
 }
 
+/* Permits of another thread, which has a shard of its own: it gives `back` some and then takes up to `wanted`. */
+static struct {
+    struct hf_permit permits[PLACES];
+    int held, back, wanted;
+} other;
+
+static void *on_another_thread(void *user) {
+    (void)user;
+    while (other.back-- > 0)
+        hf_guard_leave(d, &other.permits[--other.held], HF_VERDICT_SUCCESS);
+    while (other.wanted-- > 0 && hf_guard_enter(d, &other.permits[other.held], NULL) == 0)
+        other.held++;
+    return NULL;
+}
+
+static void on_other(int back, int wanted) {
+    pthread_t thread;
+    other.back = back;
+    other.wanted = wanted;
+    assert_int_equal(pthread_create(&thread, NULL, on_another_thread, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
+/* F2, R21: whichever shards the places in use belong to, a lower maximum lets nobody start before enough have come back;
+   and that it was lower for a while leaves no more places than there are. */
+static void f2_a_lower_maximum_holds_for_all_shards(void **state) {
+    struct hf_permit mine[PLACES], more;
+    (void)state;
+    policies[0] = policy_of(PLACES, 300);
+    policies[1] = policy_of(FEWER, 300);
+    assert_int_equal(hf_downstream_new("peer", policies[0], &d, NULL), 0);
+    memset(&other, 0, sizeof other);
+    for (int i = 0; i < PLACES / 2; i++)
+        assert_int_equal(hf_guard_enter(d, &mine[i], NULL), 0);
+    on_other(0, PLACES / 2);
+    assert_int_equal(other.held, PLACES / 2);
+    assert_int_equal(hf_downstream_reload(d, policies[1]), 0);
+    assert_int_equal(hf_guard_enter(d, &more, NULL), HF_EREJECTED);
+    on_other(PLACES / 2 - 1, 1); /* 13 in flight, 7 allowed */
+    assert_int_equal(other.held, 1);
+    assert_int_equal(hf_downstream_reload(d, policies[0]), 0);
+    on_other(0, PLACES);
+    assert_int_equal(other.held, PLACES / 2); /* and not one more */
+    assert_int_equal(hf_guard_enter(d, &more, NULL), HF_EREJECTED);
+    assert_int_equal(hf_downstream_reload(d, policies[1]), 0);
+    for (int i = 0; i < PLACES / 2; i++)
+        assert_int_equal(hf_guard_leave(d, &mine[i], HF_VERDICT_SUCCESS), 0);
+    on_other(PLACES / 2, PLACES);
+    assert_int_equal(other.held, FEWER);
+    on_other(FEWER, 0);
+    assert_true(hfi_downstream_adds_up(d));
+    hf_downstream_unref(d);
+    hf_policy_unref(policies[0]);
+    hf_policy_unref(policies[1]);
+}
+
 static void quiet(enum hf_log_level level, const char *event, const char *fields, void *user) {
     (void)level;
     (void)event;
@@ -220,7 +275,10 @@ static void quiet(enum hf_log_level level, const char *event, const char *fields
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(r21_sixty_four_threads_quarrel)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(f2_a_lower_maximum_holds_for_all_shards),
+        cmocka_unit_test(r21_sixty_four_threads_quarrel),
+    };
     hf_log_set(HF_LOG_INFO, quiet, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }
