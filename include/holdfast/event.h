@@ -24,9 +24,10 @@ struct hf_downstream_event {
 
 /*
  * Runs on the thread that made the change, which may be any that calls the downstream, after all locks: it may call
- * everything of holdfast, this downstream's functions included, but must not wait for another call of it. The changes of
- * one downstream come one at a time and in their order; one that is made in here, or meanwhile by another thread, is told
- * when this has returned. While an observer is slower than the changes, the two newest become one (at most 4 wait).
+ * everything of holdfast, this downstream's functions included, but must not wait for another call of it, nor call
+ * hf_client_reload or hf_runner_reload: a reload tells what it changed before it returns. The changes of one downstream
+ * come one at a time and in their order; one that is made in here, or meanwhile by another thread, is told when this has
+ * returned. While an observer is slower than the changes, the two newest become one (at most 4 wait).
  */
 typedef void (*hf_downstream_event_fn)(const struct hf_downstream_event *event, void *user);
 

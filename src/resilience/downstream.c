@@ -384,7 +384,8 @@ int hfi_downstream_reload(struct hf_downstream *downstream, struct hf_mono now, 
                           options->budget_floor);
         hfi_bulkhead_reload(&downstream->bulkhead, options->bulkhead_max, policy->breaker.lease_ms);
         atomic_store(&downstream->coarse, options->latency == HF_LATENCY_COARSE);
-        atomic_store(&downstream->queues, options->bulkhead_queue > 0);
+        if (options->bulkhead_queue > 0) /* never back: guards may wait in the queue of the policy they began with */
+            atomic_store(&downstream->queues, true);
         hfi_rate_set(&downstream->rate, options->rate_per_s, options->rate_burst);
         *retired = (struct hfi_retired){downstream->retired, atomic_load(&downstream->policy)};
         downstream->retired = retired;

@@ -459,6 +459,22 @@ static struct hf_policy *policy_now(void) {
     return policy;
 }
 
+/* A guard may still wait in the queue it began with: whoever leaves has to look for it (R21). */
+static void a_queue_that_is_reloaded_away_is_still_served(void **state) {
+    (void)state;
+    make();
+    assert_false(d->queues);
+    for (uint32_t queue = 5;; queue = 0) {
+        options.bulkhead_queue = queue;
+        struct hf_policy *policy = policy_now();
+        assert_int_equal(hfi_downstream_reload(d, at(T0), policy), 0);
+        hf_policy_unref(policy);
+        assert_true(d->queues);
+        if (queue == 0)
+            break;
+    }
+}
+
 /* F2, R16, V15: limits, budget and breaker change at run time; the calls under way and the state go on. */
 static void f2_r16_reload_at_run_time(void **state) {
     (void)state;
@@ -545,6 +561,7 @@ int main(void) {
         TEST(s0_30_open_ends_the_call_at_once),
         TEST(a1_what_does_not_fit_returns_now),
         TEST(blocking_is_refused_on_a_loop_thread),
+        TEST(a_queue_that_is_reloaded_away_is_still_served),
         TEST(f2_r16_reload_at_run_time),
         TEST(one_observer_besides_the_log),
     };
