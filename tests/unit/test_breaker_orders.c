@@ -29,8 +29,8 @@ static void agree(const char *where) {
     default:
         sound = false;
     }
-    const struct hfi_breaker_event *last = &seen.list[seen.count - 1];
-    if (seen.count > 0 && last->to == l.state && l.state == HF_BREAKER_OPEN)
+    const struct hfi_breaker_event *last = seen.count > 0 ? &seen.list[seen.count - 1] : NULL;
+    if (last != NULL && last->to == l.state && l.state == HF_BREAKER_OPEN)
         sound = sound && last->until_us == l.until_us && last->until_us > last->at_us;
     for (int i = 1; i < seen.count; i++)
         sound = sound && seen.list[i].from == seen.list[i - 1].to;
