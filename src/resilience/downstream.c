@@ -267,25 +267,28 @@ static inline bool leave_plainly(struct hf_downstream *downstream, struct hf_mon
     return true;
 }
 
-int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
-                         struct hf_outcome *rejection) {
+static inline int ask(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                      struct hf_outcome *rejection, enum hfi_admission *admission) {
     if (enter_plainly(downstream, now, permit))
         return 0;
     int64_t retry_after_ms = 1;
-    enum hfi_admission admission = ask_carefully(downstream, now, permit, &retry_after_ms);
-    if (admission == HFI_ADMITTED)
-        return 0;
-    count_refusal(downstream, admission == HFI_REFUSED_RATE);
-    return refuse(downstream, admission, retry_after_ms, rejection);
+    *admission = ask_carefully(downstream, now, permit, &retry_after_ms);
+    return *admission == HFI_ADMITTED ? 0 : refuse(downstream, *admission, retry_after_ms, rejection);
+}
+
+int hfi_downstream_enter(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
+                         struct hf_outcome *rejection) {
+    enum hfi_admission admission = HFI_ADMITTED;
+    int code = ask(downstream, now, permit, rejection, &admission);
+    if (code != 0)
+        count_refusal(downstream, admission == HFI_REFUSED_RATE);
+    return code;
 }
 
 int hfi_downstream_ask(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                        struct hf_outcome *rejection) {
-    if (enter_plainly(downstream, now, permit))
-        return 0;
-    int64_t retry_after_ms = 1;
-    enum hfi_admission admission = ask_carefully(downstream, now, permit, &retry_after_ms);
-    return admission == HFI_ADMITTED ? 0 : refuse(downstream, admission, retry_after_ms, rejection);
+    enum hfi_admission admission;
+    return ask(downstream, now, permit, rejection, &admission);
 }
 
 /* A peer that named a wait gets it, from everybody; never for longer than the policy's cap. */
