@@ -63,7 +63,7 @@ HF_API int hf_outcome_get_native(const struct hf_outcome *outcome);           /*
 HF_API const char *hf_outcome_get_error_type(const struct hf_outcome *outcome); /* `http.503`; "" on success */
 HF_API const char *hf_outcome_get_message(const struct hf_outcome *outcome);
 HF_API const char *hf_outcome_get_rule(const struct hf_outcome *outcome);     /* id of the rule that decided, `http.5xx` */
-HF_API int64_t hf_outcome_get_retry_after_ms(const struct hf_outcome *outcome); /* wait asked for or until the break ends; -1 none */
+HF_API int64_t hf_outcome_get_retry_after_ms(const struct hf_outcome *outcome); /* wait asked for, uncut, or until the break ends; -1 none */
 HF_API uint32_t hf_outcome_get_attempts(const struct hf_outcome *outcome);    /* that reached the transport in this call, hedges included */
 HF_API uint32_t hf_outcome_get_hedges(const struct hf_outcome *outcome);      /* of the attempts: beside one that was slow or had failed */
 HF_API uint32_t hf_outcome_get_retries(const struct hf_outcome *outcome);     /* short retries scheduled, each paid from the budget */

@@ -57,7 +57,7 @@ struct hf_policy_options {
     int64_t hedge_delay_ms;  /* 2 s without an answer before the next one; a failure sends it at once */
     bool hedge_p95;          /* false; true: the delay is the downstream's p95 as soon as it is known, 10 ms at least */
     /* Retry-After */
-    int64_t retry_after_cap_ms; /* 1 h */
+    int64_t retry_after_cap_ms; /* 1 h; the longest wait a job takes over, its curve's last one at most */
     int64_t gate_cap_ms;        /* 60 s */
     enum hf_gate_scope gate_scope; /* downstream */
     bool breaker_429_failure;   /* false: a 429 is neutral for the breaker */

@@ -86,6 +86,11 @@ int64_t hfi_curve_wait_ms(const struct hfi_curve *curve, uint64_t failures, uint
     return curve->cap_ms > 0 && wait > curve->cap_ms ? curve->cap_ms : wait;
 }
 
+int64_t hfi_curve_last_ms(const struct hfi_curve *curve) {
+    int64_t last = curve->length > 0 ? curve->waits_ms[curve->length - 1] : -1;
+    return curve->cap_ms > 0 && last > curve->cap_ms ? curve->cap_ms : last;
+}
+
 bool hfi_curve_equal(const struct hfi_curve *a, const struct hfi_curve *b) {
     return a->max_executions == b->max_executions && a->length == b->length &&
            a->jitter_permille == b->jitter_permille && a->cap_ms == b->cap_ms &&

@@ -30,6 +30,8 @@ void hfi_curve_polynomial(struct hfi_curve *curve, uint32_t max_executions, uint
 
 /* The wait after `failures` failures (1 first), last one reused; jitter with `random`. Saturating over any n (I68). */
 int64_t hfi_curve_wait_ms(const struct hfi_curve *curve, uint64_t failures, uint64_t random);
+/* The longest one that stays: the last of the table, within the cap and without jitter; -1 when there is none. */
+int64_t hfi_curve_last_ms(const struct hfi_curve *curve);
 bool hfi_curve_equal(const struct hfi_curve *a, const struct hfi_curve *b); /* but for id */
 /* Σ waits over max_executions: from the first failure to death, saturating. */
 int64_t hfi_curve_time_to_death_ms(const struct hfi_curve *curve, uint32_t max_executions);

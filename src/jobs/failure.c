@@ -60,6 +60,22 @@ static const char *never_retried(const struct hfi_rules *rules, const char *erro
     return NULL;
 }
 
+/* The longest wait that a peer may ask of this job: what is configured, and not longer than the curve's own last wait
+   (V8). A refusal of ours is no such wish: to come back while the breaker is open would be for nothing. */
+static int64_t longest_asked_ms(const struct hf_outcome *outcome, const struct hfi_curve *policy,
+                                const struct hfi_rules *rules) {
+    int64_t last = policy && outcome->kind != HF_OUTCOME_REJECTED ? hfi_curve_last_ms(policy) : -1;
+    return last >= 0 && last < rules->retry_after_cap_ms ? last : rules->retry_after_cap_ms;
+}
+
+/* "…; its wait of 114h is cut to 30m", behind the message of what happened. */
+static void tell_cut(int64_t asked_ms, int64_t cap_ms, struct hfi_history *history) {
+    char asked[24], cap[24];
+    size_t length = strlen(history->message);
+    snprintf(history->message + length, sizeof history->message - length, "%sits wait of %s is cut to %s",
+             length > 0 ? "; " : "", hfi_duration_print(asked_ms, asked), hfi_duration_print(cap_ms, cap));
+}
+
 /* The one way to the next execution (I34): the curve by failures, or a longer wait that was asked for, within its cap. */
 static void follow_curve(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change,
                          struct hfi_failure *failure) {
@@ -69,14 +85,15 @@ static void follow_curve(const struct hfi_event *event, const struct hfi_rules *
     int64_t wait = policy ? hfi_curve_wait_ms(policy, job->failures, rules->random) : 0;
     failure->reason = "curve";
     if (outcome && outcome->retry_after_ms > wait) {
-        bool capped = outcome->retry_after_ms > rules->retry_after_cap_ms;
-        int64_t asked = capped ? rules->retry_after_cap_ms : outcome->retry_after_ms;
-        if (asked > wait) {
-            wait = asked;
-            failure->reason = outcome->kind == HF_OUTCOME_REJECTED ? change->history.error_type
-                              : capped                             ? "retry_after.capped"
-                                                                   : "retry_after";
-        }
+        int64_t cap = longest_asked_ms(outcome, policy, rules);
+        bool capped = outcome->retry_after_ms > cap;
+        if (capped)
+            tell_cut(outcome->retry_after_ms, cap > wait ? cap : wait, &change->history);
+        failure->reason = outcome->kind == HF_OUTCOME_REJECTED ? change->history.error_type
+                          : capped                             ? "retry_after.capped"
+                                                               : "retry_after";
+        int64_t asked = capped ? cap : outcome->retry_after_ms;
+        wait = asked > wait ? asked : wait;
     }
     failure->next_run_at_us = hfi_add(event->now.us, hfi_ms_to_us(wait));
 }

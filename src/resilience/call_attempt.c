@@ -58,8 +58,7 @@ static void on_facts(const struct hfi_attempt_facts *facts, void *user) {
         end_by_limit(attempt, which, facts->sent, facts->stage, &facts->phases);
         return;
     }
-    hfi_classify_attempt(facts, scheduler->ops->wall(scheduler), policy->breaker_429_failure,
-                         policy->retry_after_cap_ms, &outcome);
+    hfi_classify_attempt(facts, scheduler->ops->wall(scheduler), policy->breaker_429_failure, &outcome);
     hfi_rules_judge(&call->rules, &call->target->rules, call->method, facts, &outcome); /* told once (F8) */
     if (outcome.kind == HF_OUTCOME_REJECTED) { /* the transport had no room: it reached nothing */
         call->attempts--;
@@ -74,7 +73,7 @@ void hfi_call_short(int rc, struct hf_outcome *outcome) {
                                       .stage = HF_STAGE_LOCAL,
                                       .sent = HF_SENT_NO,
                                       .phases = {-1, -1, -1, -1, -1}};
-    hfi_classify_attempt(&facts, (struct hf_wall){0}, false, 0, outcome);
+    hfi_classify_attempt(&facts, (struct hf_wall){0}, false, outcome);
 }
 
 static struct hfi_call_attempt *free_slot(struct hfi_call *call) {

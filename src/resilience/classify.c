@@ -121,7 +121,7 @@ static void by_code(const struct hfi_attempt_facts *facts, struct hf_outcome *ou
         outcome->sent = HF_SENT_NO;
 }
 
-static void by_status(const struct hfi_attempt_facts *facts, struct hf_wall wall, bool policy_429, int64_t cap_ms,
+static void by_status(const struct hfi_attempt_facts *facts, struct hf_wall wall, bool policy_429,
                       struct hf_outcome *outcome) {
     hf_classify_http(facts->status, facts->retry_after, wall.us, outcome);
     outcome->stage = facts->stage;
@@ -129,21 +129,16 @@ static void by_status(const struct hfi_attempt_facts *facts, struct hf_wall wall
         outcome->sent = facts->sent;
     if (facts->status == 429 && policy_429)
         outcome->verdict = HF_VERDICT_FAILURE;
-    if (outcome->retry_after_ms > cap_ms) {
-        hfi_outcome_message(outcome, "the peer answered %d; its Retry-After of %lld ms was cut to the cap of %lld ms",
-                            facts->status, (long long)outcome->retry_after_ms, (long long)cap_ms);
-        outcome->retry_after_ms = cap_ms;
-    }
 }
 
 void hfi_classify_attempt(const struct hfi_attempt_facts *facts, struct hf_wall wall, bool policy_429,
-                          int64_t retry_after_cap_ms, struct hf_outcome *outcome) {
+                          struct hf_outcome *outcome) {
     if (facts->error_type != NULL)
         own_reason(facts, outcome);
     else if (facts->native != 0 && !(facts->native == 22 && facts->status != 0))
         by_code(facts, outcome);
     else
-        by_status(facts, wall, policy_429, retry_after_cap_ms, outcome);
+        by_status(facts, wall, policy_429, outcome);
     if (facts->message != NULL && facts->message[0] != '\0')
         hfi_outcome_message(outcome, "%s", facts->message);
     outcome->phases = facts->phases;

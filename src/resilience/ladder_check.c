@@ -93,10 +93,12 @@ static void check_both(const struct hf_ladder *ladder, const struct hf_policy_op
     if (!ladder->repeatable && policy->hedge_max > 0) /* V11 */
         hfi_find(f, true, "ladder.hedge", "repeatable", "set hedge.max of the downstream to 0, or repeatable to true",
                  "a hedge is a second call, and this type must not make one");
-    if (ladder->curve_length > 0 && policy->retry_after_cap_ms > ladder->curve_ms[ladder->curve_length - 1])
-        hfi_find(f, false, "ladder.retry_after", "retry_after.cap", "at most the last wait of the curve",
-                 "a Retry-After may move a job by %s, the curve's last wait is %s: the longer one is used",
-                 TEXT(policy->retry_after_cap_ms), TEXT(ladder->curve_ms[ladder->curve_length - 1]));
+    int64_t last_ms = ladder->curve_length > 0 ? ladder->curve_ms[ladder->curve_length - 1] : INT64_MAX;
+    if (policy->retry_after_cap_ms > last_ms)
+        hfi_find(f, false, "ladder.retry_after", "retry_after.cap",
+                 "lower it to the curve's last wait, or add a longer wait to the curve",
+                 "a Retry-After may move a job by %s, the curve's last wait is %s: it is clamped to %s",
+                 TEXT(policy->retry_after_cap_ms), TEXT(last_ms), TEXT(last_ms));
 }
 
 int hf_ladder_check(struct hf_ladder *ladder, hf_finding_fn report, void *user) {

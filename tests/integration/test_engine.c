@@ -107,7 +107,7 @@ static void keep(const struct hfi_attempt_facts *facts, void *user) {
     snprintf(result->message, sizeof result->message, "%s", facts->message);
     result->stage = facts->stage;
     result->sent = facts->sent;
-    hfi_classify_attempt(facts, (struct hf_wall){0}, false, 1000, &result->outcome);
+    hfi_classify_attempt(facts, (struct hf_wall){0}, false, &result->outcome);
     if (--w->open == 0)
         w->s->ops->stop(w->s);
 }

@@ -145,6 +145,12 @@ static void retry_after_waits_longer_within_its_cap_A1(void **state) {
         assert_int_equal(job.run_at_us, T0 + cases[i].wait_ms * MS);
         assert_string_equal(job.reason, cases[i].reason);
     }
+    fresh(NULL); /* told with numbers, behind what happened (A3) */
+    start(T0);
+    set(HF_CLASS_TRANSIENT, "http.503", HF_SENT_YES);
+    outcome.retry_after_ms = 114 * HOUR / MS;
+    assert_int_equal(RUN(FAILED, T0, .outcome = &outcome), 0);
+    assert_non_null(strstr(change.history.message, "its wait of 114h is cut to 1h"));
     fresh(NULL);
     start(T0); /* S0.30, on_open: fail: an open breaker is a counted failure on the curve */
     hfi_outcome_rejected(&outcome, "breaker.open", 90000);
@@ -152,6 +158,58 @@ static void retry_after_waits_longer_within_its_cap_A1(void **state) {
     assert_int_equal(job.failures, 1);
     assert_int_equal(job.run_at_us, T0 + 90 * S);
     assert_string_equal(job.reason, "breaker.open");
+}
+
+/* One failure under `own` with a wish of `asked_ms`; the wait that follows. */
+static int64_t asked_under(const struct hfi_curve *own, int64_t now, int64_t asked_ms) {
+    rules.policy = own;
+    start(now);
+    set(HF_CLASS_TRANSIENT, "http.503", HF_SENT_YES);
+    outcome.retry_after_ms = asked_ms;
+    assert_int_equal(RUN(FAILED, now, .outcome = &outcome), 0);
+    return (job.run_at_us - now) / MS;
+}
+
+/* V8: no peer moves a job further than its own curve ever would. */
+static void retry_after_is_clamped_to_the_last_wait_of_the_curve_A1(void **state) {
+    (void)state;
+    struct hfi_curve own;
+    static const struct {
+        int64_t asked_ms, wait_ms;
+        const char *reason;
+    } cases[] = {{5000, 10000, "curve"},
+                 {20000, 20000, "retry_after"},
+                 {30000, 30000, "retry_after"},
+                 {30001, 30000, "retry_after.capped"},
+                 {3600000, 30000, "retry_after.capped"}};
+    hfi_curve_parse("10s,30s", &own);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fresh(NULL);
+        assert_int_equal(asked_under(&own, T0, cases[i].asked_ms), cases[i].wait_ms);
+        assert_string_equal(job.reason, cases[i].reason);
+    }
+    /* The second failure: the curve itself waits as long, and the wish was cut all the same. */
+    assert_int_equal(asked_under(&own, job.run_at_us, 3600000), 30000);
+    assert_string_equal(job.reason, "retry_after.capped");
+    assert_non_null(strstr(change.history.message, "because; its wait of 1h is cut to 30s"));
+}
+
+static void what_the_last_wait_of_a_curve_is_A1(void **state) {
+    (void)state;
+    struct hfi_curve own;
+    hfi_curve_parse("10s,30s", &own);
+    own.cap_ms = 20000;
+    assert_int_equal(asked_under(&own, T0, 25000), 20000);
+    fresh(NULL);
+    own.length = 0; /* no waits at all: nothing to clamp to */
+    assert_int_equal(asked_under(&own, T0, 25000), 25000);
+    fresh(NULL);
+    own.length = 2; /* a break is no wish of the peer: to come back while it lasts would be for nothing */
+    rules.policy = &own;
+    start(T0);
+    hfi_outcome_rejected(&outcome, "breaker.open", 90000);
+    assert_int_equal(RUN(FAILED, T0, .outcome = &outcome), 0);
+    assert_int_equal(job.run_at_us, T0 + 90 * S);
 }
 
 static void gives_up_after_24_h_of_illness(void **state) {
@@ -358,6 +416,8 @@ int main(void) {
         TEST(no_failure_becomes_success_S0_1),
         TEST(never_retry_by_dotted_prefix_S2_14),
         TEST(retry_after_waits_longer_within_its_cap_A1),
+        TEST(retry_after_is_clamped_to_the_last_wait_of_the_curve_A1),
+        TEST(what_the_last_wait_of_a_curve_is_A1),
         TEST(gives_up_after_24_h_of_illness),
         TEST(not_repeatable_needs_proof),
         TEST(lapse_is_a_failure_on_the_same_curve_S1_10),

@@ -402,6 +402,7 @@ static void curves(void **state) {
     ladder.curve_length = 1; /* V8: the last wait is one minute, Retry-After may ask for an hour */
     assert_int_equal(check_job(&ladder), 0);
     assert_string_equal(found.rule[0], "ladder.retry_after");
+    assert_non_null(strstr(found.why[0], "by 1h, the curve's last wait is 1m: it is clamped to 1m"));
     assert_false(found.is_error[0]);
     assert_int_equal(ladder.time_to_death_ms, 5 * 60000 + 6 * 90000);
     ladder.curve_ms = bad;

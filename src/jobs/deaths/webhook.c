@@ -89,7 +89,7 @@ static void answered(const struct hfi_attempt_facts *facts, void *user) {
     struct hfi_sink_try *try = user;
     struct hfi_scheduler *scheduler = try->webhook->scheduler;
     struct hf_outcome outcome;
-    hfi_classify_attempt(facts, scheduler->ops->wall(scheduler), false, 0, &outcome);
+    hfi_classify_attempt(facts, scheduler->ops->wall(scheduler), false, &outcome);
     finish(try, outcome.kind == HF_OUTCOME_SUCCESS ? NULL : outcome.error_type);
 }
 

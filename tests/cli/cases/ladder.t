@@ -81,3 +81,18 @@ push      default  hops                 6              4               144      
 once      default  hops                 6              1                 6          4h45m
 hops.yaml: 1 error, 0 warnings
 [2]
+
+# V8: no Retry-After moves a job further than its own curve: where the cap says more, it is clamped, and this is told.
+file clamp.yaml
+downstreams:
+  d: {url: "https://d.example", retry_after: {cap: 1h}}
+jobs: {push: {kind: http, downstream: d, curve: [10s, 30s]}, mail: {kind: http, downstream: d, curve: [10s, 1h]}}
+end
+$ holdfast check --config clamp.yaml
+~ W clamp.yaml:2:.*: downstreams.d.retry_after.cap, job push: a Retry-After may move a job by 1h, the curve's last wait is 30s: it is clamped to 30s \(lower it to the curve's last wait, or add a longer wait to the curve\) \[ladder.retry_after\]
+DOWNSTREAM  ATTEMPTS  LONGEST CALL  FIRST CUT TRY  OPENS AFTER  BREAKS
+d                  4         1m23s           none  20 failures  5s to 1m
+JOB TYPE  QUEUE    DOWNSTREAM  EXECUTIONS  ATTEMPTS EACH  WORST-CASE CALLS  TIME TO DEATH
+push      default  d                    3              4                12          5m10s
+mail      default  d                    3              4                12           1h4m
+clamp.yaml: 0 errors, 1 warning
