@@ -115,6 +115,7 @@ int hfi_call_send(struct hfi_call *call, const struct hf_permit *permit, bool he
         .fresh_connection = call->again.fresh && !hedge,
         .faults = hfi_downstream_faults(target->downstream),
         .downstream = target->downstream->name,
+        .per_host = target->per_host,
     };
     int rc = transport->ops->start(transport, &spec, on_facts, attempt, &attempt->wire);
     if (rc) {

@@ -50,7 +50,8 @@ struct hfi_attempt_spec {
     const struct hfi_signing *signing; /* NULL: unsigned; every attempt is signed anew */
     const char *message_id; /* with signing: the same for all attempts of a message */
     struct hfi_faults *faults; /* NULL; to be injected (faulty.h) into attempts of … */
-    const char *downstream;    /* … this one */
+    const char *downstream;    /* … this one, which also has its own share of name lookups; NULL: none */
+    bool per_host;             /* … each host of it has one */
 };
 
 /* What happened. Owned by the transport, valid during `done` only. */

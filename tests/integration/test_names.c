@@ -25,6 +25,7 @@ static struct hfi_transport *t;
 static struct peer *peer;
 static int open_attempts, ended;
 static const char *downstream; /* of the attempts that begin; NULL: none */
+static bool per_host;          /* … and whether it is one of many hosts */
 
 static int set_up(void **state) {
     (void)state;
@@ -32,6 +33,7 @@ static int set_up(void **state) {
     names_hang();
     open_attempts = ended = 0;
     downstream = NULL;
+    per_host = false;
     peer = peer_new(&ok, 1);
     return peer && hfi_loop_new(&s) == 0 && hfi_curl_transport_new(s, &t, NULL) == 0 ? 0 : -1;
 }
@@ -62,9 +64,13 @@ static void keep(const struct hfi_attempt_facts *facts, void *user) {
 
 static struct hfi_attempt *begin(struct result *result, const char *host) {
     char url[128];
-    struct hfi_attempt_spec spec = {
-        .url = url, .method = "GET", .connect_timeout_ms = 60000, .backstop_ms = 120000, .response_limit = 1024,
-        .downstream = downstream};
+    struct hfi_attempt_spec spec = {.url = url,
+                                    .method = "GET",
+                                    .connect_timeout_ms = 60000,
+                                    .backstop_ms = 120000,
+                                    .response_limit = 1024,
+                                    .downstream = downstream,
+                                    .per_host = per_host};
     struct hfi_attempt *attempt = NULL;
     snprintf(url, sizeof url, "http://%s:%d/", host, peer_port(peer));
     memset(result, 0, sizeof *result);
@@ -158,59 +164,83 @@ static void test_next_in_line(void **state) {
     assert_int_equal(second.status, 200);
 }
 
-/* At most 4 unresolved lookups for one host; one more is refused here, and others are not harmed. */
-static void test_limit_per_host(void **state) {
-    (void)state;
-    struct result results[5], other;
+/* Begins lookups of slow<first>.test … until as many hang as shall, and gives them up: their threads live on. */
+static void hang(const char *whose, int first, int count) {
+    static struct result results[HFI_LOOKUPS_MAX];
+    struct hfi_attempt *attempts[HFI_LOOKUPS_MAX];
+    unsigned before = names_inside();
+    char host[32];
     enum hf_stage stage;
-    for (unsigned i = 0; i < HFI_LOOKUPS_PER_HOST; i++) {
-        struct hfi_attempt *attempt = begin(&results[i], "slow.test");
-        run_until_inside(i + 1);
-        cancel(attempt, &stage);
+    downstream = whose;
+    for (int i = 0; i < count; i++) {
+        snprintf(host, sizeof host, "slow%d.test", first + i);
+        attempts[i] = begin(&results[i], host);
     }
-    begin(&results[4], "slow.test");
+    run_until_inside(before + (unsigned)count);
+    for (int i = 0; i < count; i++) {
+        assert_false(results[i].done);
+        cancel(attempts[i], &stage);
+    }
+}
+
+static void expect_end(const char *whose, const char *host, const char *error_type) {
+    struct result result;
+    downstream = whose;
+    begin(&result, host);
     s->ops->run(s);
-    assert_string_equal(results[4].error_type, "local.lookups");
-    assert_int_equal(results[4].sent, HF_SENT_NO);
-    assert_int_equal(results[4].stage, HF_STAGE_LOCAL);
-    begin(&other, "fast.test");
-    s->ops->run(s);
-    assert_int_equal(other.status, 200);
-    assert_int_equal(names_count(), HFI_LOOKUPS_PER_HOST + 1);
+    assert_string_equal(result.error_type, error_type);
+    assert_int_equal(result.status, error_type[0] ? 0 : 200);
+    assert_int_equal(result.sent, error_type[0] ? HF_SENT_NO : HF_SENT_YES);
+    if (error_type[0])
+        assert_int_equal(result.stage, HF_STAGE_LOCAL);
+}
+
+/* 2.3: at most 4 unresolved lookups of one downstream, whatever the names; one more is refused, and others are not
+   harmed. */
+static void test_limit_per_downstream(void **state) {
+    (void)state;
+    hang("api", 0, 3);
+    hang("api", 7, HFI_LOOKUPS_PER_DOWNSTREAM - 3);
+    expect_end("api", "fast.test", "local.lookups");
+    expect_end("api", "slow0.test", "local.lookups");
+    expect_end("shop", "fast.test", "");
+    expect_end("api", "fast.test", ""); /* known by now */
+    assert_int_equal(names_count(), HFI_LOOKUPS_PER_DOWNSTREAM + 1);
     names_let_go();
     while (hfi_lookup_count(hfi_mono_now()) > 0) /* all threads gone */
         continue;
-    begin(&results[4], "slow.test");
-    s->ops->run(s);
-    assert_int_equal(results[4].status, 200);
+    expect_end("api", "slow0.test", "");
 }
 
-/* One downstream with many dead names leaves lookups for the others. */
-static void test_limit_per_downstream(void **state) {
+/* … and 4 of one host, of none or of a downstream with many, where each is one of its own. */
+static void test_limit_per_host(void **state) {
     (void)state;
-    static struct result results[HFI_LOOKUPS_PER_DOWNSTREAM], refused, other;
-    struct hfi_attempt *attempts[HFI_LOOKUPS_PER_DOWNSTREAM];
-    char host[32];
-    enum hf_stage stage;
-    downstream = "hooks";
-    for (int i = 0; i < HFI_LOOKUPS_PER_DOWNSTREAM; i++) {
-        snprintf(host, sizeof host, "slow%d.test", i);
-        attempts[i] = begin(&results[i], host);
+    static const char *const whose[] = {NULL, "hooks"};
+    for (size_t i = 0; i < 2; i++) {
+        per_host = i == 1;
+        for (unsigned n = 0; n < HFI_LOOKUPS_PER_DOWNSTREAM; n++)
+            hang(whose[i], 0, 1);
+        expect_end(whose[i], "slow0.test", "local.lookups");
+        expect_end(whose[i], i == 0 ? "fast0.test" : "fast1.test", "");
     }
-    run_until_inside(HFI_LOOKUPS_PER_DOWNSTREAM);
-    for (int i = 0; i < HFI_LOOKUPS_PER_DOWNSTREAM; i++)
-        cancel(attempts[i], &stage);
-    begin(&refused, "fast.test");
-    s->ops->run(s);
-    assert_string_equal(refused.error_type, "local.lookups");
-    downstream = "api";
-    begin(&other, "fast.test");
-    s->ops->run(s);
-    assert_int_equal(other.status, 200);
-    downstream = "hooks";
-    begin(&refused, "fast.test"); /* known by now */
-    s->ops->run(s);
-    assert_int_equal(refused.status, 200);
+    assert_int_equal(names_inside(), 2 * HFI_LOOKUPS_PER_DOWNSTREAM);
+}
+
+/* All hosts of one per_host downstream have 16, all such downstreams 24: full of dead names, they leave 8 to others. */
+static void test_limit_of_many_hosts(void **state) {
+    (void)state;
+    per_host = true;
+    hang("hooks", 0, HFI_LOOKUPS_PER_GROUP);
+    expect_end("hooks", "fast.test", "local.lookups");
+    expect_end("mails", "fast2.test", "");
+    hang("mails", 100, HFI_LOOKUPS_OF_GROUPS - HFI_LOOKUPS_PER_GROUP);
+    expect_end("mails", "fast.test", "local.lookups");
+    expect_end("other", "fast.test", "local.lookups");
+    per_host = false;
+    hang("api", 200, HFI_LOOKUPS_PER_DOWNSTREAM);
+    expect_end("shop", "fast.test", "");
+    hang("shop", 300, HFI_LOOKUPS_PER_DOWNSTREAM);
+    assert_int_equal(names_inside(), HFI_LOOKUPS_MAX);
 }
 
 static void test_limit_per_process(void **state) {
@@ -234,8 +264,8 @@ static void test_limit_per_process(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {T(test_hang),         T(test_shared),         T(test_shared_failure),
-                                       T(test_next_in_line), T(test_limit_per_host), T(test_limit_per_downstream),
-                                       T(test_limit_per_process)};
+                                       T(test_next_in_line), T(test_limit_per_downstream), T(test_limit_per_host),
+                                       T(test_limit_of_many_hosts), T(test_limit_per_process)};
     if (names_start())
         return 1;
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

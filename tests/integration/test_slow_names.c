@@ -18,8 +18,8 @@
 #include "support/names.h"
 #include "support/peer.h"
 
-#define PER_HOST HFI_LOOKUPS_PER_HOST
-#define HOSTS (HFI_LOOKUPS_MAX / PER_HOST)
+#define PER_DOWNSTREAM HFI_LOOKUPS_PER_DOWNSTREAM
+#define HOSTS (HFI_LOOKUPS_MAX / PER_DOWNSTREAM)
 #define LIMIT_MS 300
 
 static struct peer *peer;
@@ -148,16 +148,16 @@ static void test_others_go_on(void **state) {
 /* At most 4 lookups of one downstream are out. One more is refused here: no attempt, no sample, nobody else's harm. */
 static void test_per_downstream(void **state) {
     (void)state;
-    for (unsigned i = 0; i < PER_HOST; i++)
+    for (unsigned i = 0; i < PER_DOWNSTREAM; i++)
         call(hosts[0], "timeout.total", HF_STAGE_RESOLVE, 1);
-    wait_until_inside(PER_HOST);
+    wait_until_inside(PER_DOWNSTREAM);
     struct hf_downstream_view before = look(hosts[0]);
     call(hosts[0], "local.lookups", HF_STAGE_LOCAL, 0);
     struct hf_downstream_view after = look(hosts[0]);
     assert_int_equal(after.window_calls, before.window_calls);
     assert_int_equal(after.window_failures, 0);
     assert_int_equal(after.in_flight, 0);
-    assert_int_equal(names_count(), PER_HOST);
+    assert_int_equal(names_count(), PER_DOWNSTREAM);
     call("fast.test", "", HF_STAGE_RECEIVE, 1);
     names_let_go();
     names_wait();
@@ -168,7 +168,7 @@ static void test_per_downstream(void **state) {
 static void test_per_process(void **state) {
     (void)state;
     struct end ends[HOSTS];
-    for (unsigned round = 0; round < PER_HOST; round++) {
+    for (unsigned round = 0; round < PER_DOWNSTREAM; round++) {
         for (unsigned i = 0; i < HOSTS; i++)
             start(&ends[i], hosts[i]);
         for (unsigned i = 0; i < HOSTS; i++)

@@ -132,15 +132,21 @@ struct hfi_attempts *hfi_hosts_waiters(struct hfi_host *host) {
     return &host->waiters;
 }
 
+static struct hfi_lookup_owner owner_of(const struct hfi_attempt *attempt) {
+    const char *name = attempt->spec.downstream;
+    uint64_t downstream = name ? hash_of(name, strlen(name)) : 0;
+    if (name && !attempt->spec.per_host)
+        return (struct hfi_lookup_owner){.downstream = downstream};
+    return (struct hfi_lookup_owner){.downstream = attempt->host->hash, .group = downstream};
+}
+
 int hfi_hosts_lookup(void *resolver, void *reserved, void *user) {
     struct hfi_attempt *attempt = user;
     (void)resolver;
     (void)reserved;
     if (!attempt->host) /* an address: no thread is started */
         return 0;
-    const char *downstream = attempt->spec.downstream;
-    attempt->lookup = hfi_lookup_begin(attempt->host->hash, downstream ? hash_of(downstream, strlen(downstream)) : 0,
-                                       hfi_now(attempt->engine->scheduler));
+    attempt->lookup = hfi_lookup_begin(owner_of(attempt), hfi_now(attempt->engine->scheduler));
     if (attempt->lookup < 0) {
         attempt->reason = attempt->hops > 0 ? HFI_REASON_REDIRECT : HFI_REASON_LOOKUPS;
         return 1;

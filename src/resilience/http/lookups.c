@@ -16,7 +16,7 @@ struct lookup {
     bool used;
     bool abandoned;
     int wire; /* abandoned: hangs up when the thread is gone; -1 unknown */
-    uint64_t host, downstream;
+    struct hfi_lookup_owner owner;
     struct hf_mono lapses; /* abandoned: not held longer, whatever the wire says */
 };
 
@@ -47,29 +47,32 @@ static void reap(struct hf_mono now) {
     }
 }
 
-int hfi_lookup_begin(uint64_t host, uint64_t downstream, struct hf_mono now) {
+/* May one more begin beside those that are out? */
+static bool is_allowed(struct hfi_lookup_owner owner) {
+    unsigned of_downstream = 0, of_group = 0, of_groups = 0;
+    for (size_t i = 0; i < HFI_LOOKUPS_MAX; i++) {
+        if (!lookups[i].used)
+            continue;
+        const struct hfi_lookup_owner *other = &lookups[i].owner;
+        of_downstream += other->downstream == owner.downstream && other->group == owner.group;
+        of_group += other->group == owner.group;
+        of_groups += other->group != 0;
+    }
+    return of_downstream < HFI_LOOKUPS_PER_DOWNSTREAM &&
+           (owner.group == 0 || (of_group < HFI_LOOKUPS_PER_GROUP && of_groups < HFI_LOOKUPS_OF_GROUPS));
+}
+
+int hfi_lookup_begin(struct hfi_lookup_owner owner, struct hf_mono now) {
     int slot = -1;
-    unsigned same_host = 0, same_downstream = 0;
     pthread_mutex_lock(&lock);
     reap(now);
-    for (int i = 0; i < HFI_LOOKUPS_MAX; i++) {
-        if (!lookups[i].used) {
+    for (int i = 0; i < HFI_LOOKUPS_MAX && slot < 0; i++)
+        if (!lookups[i].used)
             slot = i;
-        } else {
-            same_host += lookups[i].host == host;
-            same_downstream += downstream != 0 && lookups[i].downstream == downstream;
-        }
-    }
-    if (same_host >= HFI_LOOKUPS_PER_HOST || same_downstream >= HFI_LOOKUPS_PER_DOWNSTREAM) {
+    if (slot >= 0 && !is_allowed(owner))
         slot = -1;
-    }
-    if (slot >= 0) {
-        lookups[slot].used = true;
-        lookups[slot].abandoned = false;
-        lookups[slot].wire = -1;
-        lookups[slot].host = host;
-        lookups[slot].downstream = downstream;
-    }
+    if (slot >= 0)
+        lookups[slot] = (struct lookup){.used = true, .wire = -1, .owner = owner};
     pthread_mutex_unlock(&lock);
     return slot;
 }
