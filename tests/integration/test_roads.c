@@ -267,15 +267,26 @@ static void test_redirects_refused(void **state) {
                 {"http", "http://me:hush@127.0.0.1:1/", "names a user", true},
                 {"http", "//user@127.0.0.1:1/", "names a user", true},
                 {"http", "http://", "Location is no URL", true},
-                {"http", "http://[::1", "Location is no URL", true}};
+                {"http", "http://[::1", "Location is no URL", true},
+                {"http", "", "it has no Location", true},
+                {"http", "http://0x7f.1:%d/", "read in two ways", true}, /* as in a configured URL; all are 127.0.0.1 */
+                {"http", "http://0x7f.1:%d/", "read in two ways", false},
+                {"http", "http://2130706433:%d/", "read in two ways", true},
+                {"http", "http://0177.0.0.1:%d/", "read in two ways", true},
+                {"http", "http://127.1:%d/", "read in two ways", true},
+                {"http", "//127.0.0.01:%d/", "read in two ways", true},
+                {"http", "http://%%31%%32%%37.0.0.1:%d/", "read in two ways", true},
+                {"http", "http:/127.0.0.1:%d/", "read in two ways", true},
+                {"http", "http:///127.0.0.1:%d/", "read in two ways", true}};
     w->options.redirects_max = 5;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char to[256];
         bool peer = strcmp(rows[i].to, "plain2") == 0, down = rows[i].to[0] == '!';
-        snprintf(to, sizeof to, "%s",
+        snprintf(to, sizeof to,
                  peer   ? there("http", "plain2", "/")
                  : down ? there("http", "plain", "/")
-                        : rows[i].to);
+                        : rows[i].to,
+                 tls_peers_port("plain"));
         w->options.redirects_other_hosts = rows[i].other_hosts;
         open_client(rows[i].from, strcmp(rows[i].from, "https") == 0 ? "good" : "plain");
         unsigned before = all_requests();

@@ -54,6 +54,29 @@ static const char *judge(struct hfi_attempt *attempt, const struct origin *from,
     return NULL;
 }
 
+/*
+ * Does `location` name its host as a configured URL may? libcurl rewrites a host as it reads it: 0x7f.1 and 2130706433
+ * become 127.0.0.1 and %65 a letter, so what comes out says nothing about what another reader would have understood.
+ */
+static bool is_plain_host(const char *location) {
+    struct hfi_url parts;
+    size_t scheme = strcspn(location, ":/?#");
+    if (location[scheme] == ':')
+        location += scheme + 1;
+    else if (strncmp(location, "//", 2) != 0)
+        return true; /* a path: the host stays */
+    if (strncmp(location, "//", 2) != 0)
+        return false;
+    size_t length = 2 + strcspn(location + 2, "/?#");
+    char *url = hfi_alloc(sizeof "http:" + length);
+    if (!url)
+        return false;
+    memcpy(stpcpy(url, "http:"), location, length);
+    bool plain = !hfi_url_split(url, &parts);
+    hfi_free(url);
+    return plain;
+}
+
 /* Resolves `location` against where we are, and makes it the attempt's URL. NULL, or why not. */
 static const char *turn_to(struct hfi_attempt *attempt, const char *location) {
     const char *why = "the redirect was not followed: its Location is no URL";
@@ -66,7 +89,7 @@ static const char *turn_to(struct hfi_attempt *attempt, const char *location) {
         read_origin(url, &to) && !curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0) &&
         !curl_url_get(url, CURLUPART_URL, &whole, 0))
         why = judge(attempt, &from, &to);
-    if (!why && hfi_url_split(whole, &parts))
+    if (!why && (!is_plain_host(location) || hfi_url_split(whole, &parts)))
         why = "the redirect was not followed: its Location can be read in two ways";
     if (!why) {
         char *copy = hfi_strdup(whole);
@@ -113,7 +136,7 @@ bool hfi_redirect_next(struct hfi_attempt *attempt, CURLcode code) {
     if (reach->redirects == 0 || code != CURLE_OK || !attempt->final || !is_redirect(attempt->status))
         return false;
     const char *location = hfi_answer_get(attempt, "Location"), *why = check_method(attempt);
-    if (!location)
+    if (!location || location[0] == '\0') /* libcurl would go where it just was */
         why = "the redirect was not followed: it has no Location";
     else if (attempt->hops >= reach->redirects)
         why = "the redirect was not followed: there were too many before it";
