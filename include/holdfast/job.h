@@ -99,6 +99,10 @@ struct hf_job_view {
     bool max_executions_explicit;  /* given at enqueue */
     int64_t epoch, root_id, parent_id;
     int64_t run_at_us, expires_at_us, created_at_us, started_at_us, finished_at_us, cancel_requested_at_us;
+    int64_t progress;          /* as its handler said last; 0 until it did */
+    const char *progress_text; /* at most 200 bytes */
+    const void *checkpoint;    /* what its next execution begins with; NULL in lists */
+    size_t checkpoint_length;  /* 0 in lists */
 };
 
 /* One execution in a job's history. */

@@ -26,7 +26,7 @@ static const size_t texts[] = {
     offsetof(struct hfi_job, content_type),  offsetof(struct hfi_job, reason),
     offsetof(struct hfi_job, error_class),   offsetof(struct hfi_job, error_type),
     offsetof(struct hfi_job, error_message), offsetof(struct hfi_job, cancel_by),
-    offsetof(struct hfi_job, cancel_reason),
+    offsetof(struct hfi_job, cancel_reason), offsetof(struct hfi_job, progress_text),
 };
 #define TEXTS (sizeof texts / sizeof *texts)
 
@@ -56,7 +56,9 @@ struct hfi_job *hfi_job_copy(const struct hfi_job *job) {
         shape.payload_length = 0;
     if (!shape.result)
         shape.result_length = 0;
-    size += shape.payload_length + shape.result_length;
+    if (!shape.checkpoint)
+        shape.checkpoint_length = 0;
+    size += shape.payload_length + shape.result_length + shape.checkpoint_length;
     struct hfi_job *copy = hfi_alloc(size);
     if (!copy)
         return NULL;
@@ -67,6 +69,7 @@ struct hfi_job *hfi_job_copy(const struct hfi_job *job) {
     }
     shape.payload = append(&end, shape.payload, shape.payload_length);
     shape.result = append(&end, shape.result, shape.result_length);
+    shape.checkpoint = append(&end, shape.checkpoint, shape.checkpoint_length);
     *copy = shape;
     return copy;
 }

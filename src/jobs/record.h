@@ -25,6 +25,8 @@
 #define HFI_ERROR_MESSAGE_MAX 4000
 #define HFI_DETAIL_MAX 65536
 #define HFI_RESULT_MAX 65536
+#define HFI_CHECKPOINT_MAX 65536
+#define HFI_PROGRESS_MAX 200 /* bytes of its text */
 
 struct hfi_job {
     int64_t id;
@@ -55,9 +57,12 @@ struct hfi_job {
     size_t payload_length;
     const void *result;
     size_t result_length;
+    const char *progress_text;
+    const void *checkpoint; /* NOTE writes it; claims and single reads give it, other reads of the SQLite store do not */
+    size_t checkpoint_length;
 };
 
-/* A copy in one block (payload and result too); NULL when out of memory. */
+/* A copy in one block (payload, result and checkpoint too); NULL when out of memory. */
 struct hfi_job *hfi_job_copy(const struct hfi_job *job);
 
 /* `queue␟type␟key`, the scope of a unique key (I40), into `text`; "" for an empty key. Names hold no control

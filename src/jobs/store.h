@@ -23,7 +23,8 @@
 
 #define HFI_OP_MAP(X)                                                                                        \
     X(PUT) X(JOIN) X(BEAT) X(LEAVE) X(NODES) X(LANES) X(CLAIM) X(APPLY) X(SWEEP) X(EXPIRE) X(QUARANTINE)     \
-        X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(ALERTS) X(ALERT_END) X(PRUNE)
+        X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(ALERTS) X(ALERT_END) X(NOTE) \
+        X(PRUNE)
 enum hfi_op_kind {
 #define HFI_OP_MEMBER(name) HFI_OP_##name,
     HFI_OP_MAP(HFI_OP_MEMBER)
@@ -161,6 +162,22 @@ struct hfi_op_apply {
     size_t sink_count;
     struct hfi_change change; /* out: what was written; its death is what gets logged */
     int64_t dead_id;          /* out: 0 none */
+};
+
+/*
+ * What a handler leaves on its running job between start and end: how far it is, and what the next execution begins
+ * with. No state changes. Written iff id, epoch and running still hold, else HF_ESTALE (I8, I50). A requeue forgets both.
+ */
+#define HFI_NOTE_PROGRESS 1u
+#define HFI_NOTE_CHECKPOINT 2u
+struct hfi_op_note {
+    struct hfi_op op;
+    int64_t id, epoch;
+    unsigned set;           /* HFI_NOTE_… */
+    int64_t progress;
+    const char *text;       /* clean, at most HFI_PROGRESS_MAX bytes; "" none */
+    const void *checkpoint; /* at most HFI_CHECKPOINT_MAX bytes; empty: none any more */
+    size_t length;
 };
 
 /* What other hands do to jobs; each runs hfi_transition on the stored row. `book` gives the rules. */

@@ -246,6 +246,9 @@ static void requeued(const struct hfi_event *event, const struct hfi_rules *rule
     job->started_at_us = job->finished_at_us = job->cancel_requested_at_us = 0;
     job->cancel_by = job->cancel_reason = "";
     job->progress = 0; /* from the top [S1.19] */
+    job->progress_text = "";
+    job->checkpoint = NULL;
+    job->checkpoint_length = 0;
     if (job->expires_at_us <= event->now.us)
         job->expires_at_us = 0; /* a person wants it to run */
     hfi_text_copy(change->actor, sizeof change->actor, event->actor);

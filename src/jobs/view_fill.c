@@ -90,6 +90,10 @@ void hfi_job_view_fill(struct hf_job_view *view, const struct hfi_job *job, cons
         .started_at_us = job->started_at_us,
         .finished_at_us = job->finished_at_us,
         .cancel_requested_at_us = job->cancel_requested_at_us,
+        .progress = job->progress,
+        .progress_text = job->progress_text,
+        .checkpoint = job->checkpoint,
+        .checkpoint_length = job->checkpoint_length,
     };
 }
 

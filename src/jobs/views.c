@@ -142,12 +142,15 @@ static const size_t job_texts[] = {
     FIELD(hf_job_view, error_type),
     FIELD(hf_job_view, error_message),
     FIELD(hf_job_view, cancel_reason),
+    FIELD(hf_job_view, progress_text),
 };
 static const size_t job_bytes[] = {
     FIELD(hf_job_view, payload),
     FIELD(hf_job_view, payload_length),
     FIELD(hf_job_view, result),
     FIELD(hf_job_view, result_length),
+    FIELD(hf_job_view, checkpoint),
+    FIELD(hf_job_view, checkpoint_length),
 };
 static const struct shape job_shape = {sizeof(struct hf_job_view), job_texts, COUNT(job_texts), job_bytes,
                                        COUNT(job_bytes) / 2};

@@ -21,6 +21,10 @@ int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op) {
     job.cancel_requested_at_us = row->job->cancel_requested_at_us; /* others write these while it runs */
     job.cancel_by = asked_by;
     job.cancel_reason = asked_why;
+    job.progress = row->job->progress; /* NOTE writes these */
+    job.progress_text = row->job->progress_text;
+    job.checkpoint = row->job->checkpoint;
+    job.checkpoint_length = row->job->checkpoint_length;
     int code = hfi_memory_stage(store, row, &job, &op->event, &op->rules, &op->change, &staged);
     if (code == 0)
         code = hfi_memory_stage_alerts(store, &op->change, op->sinks, op->sink_count, &staged);
@@ -28,7 +32,30 @@ int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op) {
         return code;
     if (op->change.job.cancel_by == asked_by)
         op->change.job.cancel_by = op->change.job.cancel_reason = ""; /* go with the old record */
+    op->change.job.progress_text = "";
+    op->change.job.checkpoint = NULL;
+    op->change.job.checkpoint_length = 0;
     op->dead_id = hfi_memory_link(store, &staged);
+    return 0;
+}
+
+int hfi_memory_note(struct hfi_memory *store, struct hfi_op_note *op) {
+    struct hfi_memory_job *row = hfi_memory_find(store, op->id);
+    if (!row || row->job->state != HF_JOB_RUNNING || row->job->epoch != op->epoch)
+        return HF_ESTALE;
+    struct hfi_job noted = *row->job;
+    if (op->set & HFI_NOTE_PROGRESS) {
+        noted.progress = op->progress;
+        noted.progress_text = op->text;
+    }
+    if (op->set & HFI_NOTE_CHECKPOINT) {
+        noted.checkpoint = op->checkpoint;
+        noted.checkpoint_length = op->length;
+    }
+    struct hfi_job *next = hfi_job_copy(&noted);
+    if (!next)
+        return HF_ENOMEM;
+    hfi_memory_replace(store, row, next);
     return 0;
 }
 

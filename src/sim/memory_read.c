@@ -46,6 +46,7 @@ int hfi_memory_list_jobs(struct hfi_store *self, const struct hf_job_filter *fil
             break;
         }
         fill_job(store, job, &view, key);
+        view.checkpoint_length = 0;
         code = hfi_job_list_add(*list, &view);
         last = job->id;
     }

@@ -157,6 +157,7 @@ struct hfi_memory_job *hfi_memory_next_due(struct hfi_memory_lane *lane, int64_t
 
 /* memory_hands.c */
 int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op);
+int hfi_memory_note(struct hfi_memory *store, struct hfi_op_note *op);
 int hfi_memory_sweep(struct hfi_memory *store, struct hfi_op_sweep *op);
 int hfi_memory_expire(struct hfi_memory *store, struct hfi_op_expire *op);
 int hfi_memory_quarantine(struct hfi_memory *store, struct hfi_op_quarantine *op);

@@ -34,6 +34,7 @@ static int run(struct hfi_memory *store, struct hfi_op *op) {
         RUN(DOWNSTREAM, downstream, hfi_memory_downstream)
         RUN(ALERTS, alerts, hfi_memory_alerts)
         RUN(ALERT_END, alert_end, hfi_memory_alert_end)
+        RUN(NOTE, note, hfi_memory_note)
         RUN(PRUNE, prune, hfi_memory_prune)
     default:
         return HF_EINVAL;

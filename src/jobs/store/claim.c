@@ -81,7 +81,10 @@ static int claim_priority(struct claim *claim, int priority, uint32_t room, bool
             break;
         if (probes && !hfi_probe_suits(&row, &claim->begin.rules))
             continue;
+        sqlite3_stmt *point = row.epoch > 0 ? hfi_sqlite_checkpoint(store, &row) : NULL; /* it was claimed before */
         struct hfi_job *job = take(claim, &row);
+        if (point)
+            hfi_sql_done(point);
         if (store->fault != 0)
             break;
         if (job)

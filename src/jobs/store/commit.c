@@ -39,6 +39,7 @@ static int run(struct hfi_sqlite *store, struct hfi_op *op) {
         RUN(DOWNSTREAM, downstream)
         RUN(ALERTS, alerts)
         RUN(ALERT_END, alert_end)
+        RUN(NOTE, note)
         RUN(PRUNE, prune)
 #undef RUN
     }

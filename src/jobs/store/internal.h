@@ -125,6 +125,11 @@ int hfi_sqlite_policy_by_id(struct hfi_sqlite *store, int64_t id, const struct h
 void hfi_sqlite_policies_settle(struct hfi_sqlite *store, bool committed);
 void hfi_sqlite_policies_free(struct hfi_sqlite *store);
 
+/* note.c: what handlers leave on their running jobs */
+int hfi_sqlite_op_note(struct hfi_sqlite *store, struct hfi_op_note *op);
+/* The job's checkpoint, in the memory of the statement it gives back (hfi_sql_done); NULL: none, or a fault. */
+sqlite3_stmt *hfi_sqlite_checkpoint(struct hfi_sqlite *store, struct hfi_job *job);
+
 /* put.c, claim.c, apply.c */
 int hfi_sqlite_next_id(struct hfi_sqlite *store, int64_t *id);
 int hfi_sqlite_ids_flush(struct hfi_sqlite *store);

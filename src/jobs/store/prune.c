@@ -39,7 +39,7 @@ static size_t find_jobs(struct hfi_sqlite *store, const struct hfi_op_prune *op,
 
 static int remove_job(struct hfi_sqlite *store, const struct doomed *doomed) {
     static const enum hfi_sql steps[] = {HFI_SQL_PRUNE_SPEC, HFI_SQL_PRUNE_HISTORY, HFI_SQL_PRUNE_ERRORS,
-                                         HFI_SQL_PRUNE_DEPS, HFI_SQL_PRUNE_JOB};
+                                         HFI_SQL_PRUNE_DEPS, HFI_SQL_CHECKPOINT_DROP, HFI_SQL_PRUNE_JOB};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         sqlite3_stmt *statement = hfi_sql(store, steps[i]);
         if (!statement)

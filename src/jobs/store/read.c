@@ -14,7 +14,7 @@
 #define MORE_COLUMNS ", l.queue, l.type, l.downstream, l.breaker_key, l.limit_key, o.max_executions, n.name "
 #define MORE_FROM                                                                                                      \
     " LEFT JOIN lanes l ON l.id = j.lane LEFT JOIN policies o ON o.id = j.policy_id LEFT JOIN nodes n ON n.id = j.owner "
-enum { QUEUE = HFI_JOB_COLUMN_COUNT, TYPE, DOWNSTREAM, BREAKER_KEY, LIMIT_KEY, POLICY_MAX, OWNER_NAME };
+enum { QUEUE = HFI_JOB_COLUMN_COUNT, TYPE, DOWNSTREAM, BREAKER_KEY, LIMIT_KEY, POLICY_MAX, OWNER_NAME, CHECKPOINT };
 
 int hfi_sqlite_read_begin(struct hfi_sqlite *store, struct hf_error *error) {
     pthread_mutex_lock(&store->reading);
@@ -174,14 +174,18 @@ static int get(struct hfi_sqlite *store, int64_t id, struct hf_job **job) {
     char key[HFI_IDEMPOTENCY_ROOM], owner[HFI_NAME_MAX + 1];
     struct hf_job_view view;
     int native = sqlite3_prepare_v2(store->reader,
-                                    "SELECT " HFI_JOB_COLUMNS MORE_COLUMNS HFI_JOB_FROM MORE_FROM "WHERE j.id = ?1", -1,
-                                    &statement, NULL);
+                                    "SELECT " HFI_JOB_COLUMNS MORE_COLUMNS
+                                    ", (SELECT bytes FROM checkpoints WHERE job_id = j.id)" HFI_JOB_FROM MORE_FROM
+                                    "WHERE j.id = ?1",
+                                    -1, &statement, NULL);
     if (native != SQLITE_OK)
         return native;
     sqlite3_bind_int64(statement, 1, id);
     native = sqlite3_step(statement);
     if (native == SQLITE_ROW) {
         fill(store, statement, &view, key, owner);
+        view.checkpoint = sqlite3_column_blob(statement, CHECKPOINT);
+        view.checkpoint_length = (size_t)sqlite3_column_bytes(statement, CHECKPOINT);
         native = hfi_job_new(&view, job) == 0 ? add_history(store, id, *job) : SQLITE_NOMEM;
     }
     sqlite3_finalize(statement);

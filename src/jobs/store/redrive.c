@@ -170,7 +170,8 @@ static int requeue(struct hfi_sqlite *store, struct hfi_op_requeue *op, const st
     code = hfi_sqlite_change(store, job, &hand.event, &hand.rules, NULL, 0, &change, &dead_id);
     if (code != 0)
         return store->fault != 0 ? store->fault : hfi_sqlite_fault(store, SQLITE_CORRUPT); /* the letter is changed */
-    if (run_once(store, HFI_SQL_JOB_NO_CHECKPOINT, job->id, NULL) != 0)
+    if (run_once(store, HFI_SQL_JOB_NO_PROGRESS, job->id, NULL) != 0 ||
+        run_once(store, HFI_SQL_CHECKPOINT_DROP, job->id, NULL) != 0)
         return store->fault;
     if (op->new_key && (run_once(store, HFI_SQL_SPEC_KEY, job->id,
                                  hfi_fresh_key(key, store->base.uuid, job->id, change.job.epoch)) != 0 ||

@@ -16,7 +16,7 @@ enum {
     DEATHS, CREATED, EXPIRES, MAX_EXECUTIONS, TIMEOUT, POLICY, ROOT, PARENT, CANCEL_AT, CRASH_WINDOW, WAITING, PROGRESS,
     UNIQUE_SCOPE, REASON, ERROR_CLASS, ERROR_TYPE, ERROR_MESSAGE, CANCEL_BY, CANCEL_REASON, PAYLOAD, RESULT, HAS_SPEC, KEY,
     SOURCE, MESSAGE_ID, CORRELATION, TRACE, TAGS, CONTENT_TYPE, LONG_PAYLOAD,
-    NOT_REPEATABLE
+    NOT_REPEATABLE, PROGRESS_TEXT
 };
 
 static uint32_t count_at(sqlite3_stmt *statement, int at) {
@@ -83,6 +83,7 @@ void hfi_sqlite_read_row(sqlite3_stmt *statement, struct hfi_job *job, int64_t *
         .payload_length = (size_t)sqlite3_column_bytes(statement, PAYLOAD),
         .result = sqlite3_column_blob(statement, RESULT),
         .result_length = (size_t)sqlite3_column_bytes(statement, RESULT),
+        .progress_text = hfi_column_text(statement, PROGRESS_TEXT),
     };
     read_counts(statement, job);
     if (job->root_id == 0)
@@ -150,7 +151,7 @@ static bool only_hot(const struct hfi_job *from, const struct hfi_job *to) {
     return from->snoozes == to->snoozes && from->crashes == to->crashes && from->give_backs == to->give_backs &&
            from->deaths == to->deaths && from->expires_at_us == to->expires_at_us &&
            from->cancel_requested_at_us == to->cancel_requested_at_us && from->crash_window_us == to->crash_window_us &&
-           from->waiting_since_us == to->waiting_since_us && from->progress == to->progress &&
+           from->waiting_since_us == to->waiting_since_us &&
            from->result_length == 0 && to->result_length == 0 && same_text(from->reason, to->reason) &&
            same_text(from->error_class, to->error_class) && same_text(from->error_type, to->error_type) &&
            same_text(from->error_message, to->error_message) && same_text(from->cancel_by, to->cancel_by) &&
@@ -186,7 +187,6 @@ static void bind_cold(struct hfi_sqlite *store, sqlite3_stmt *statement, const s
     hfi_bind_number(statement, 19, to->cancel_requested_at_us);
     hfi_bind_number(statement, 20, to->crash_window_us);
     hfi_bind_number(statement, 21, to->waiting_since_us);
-    hfi_bind_number(statement, 22, to->progress);
     hfi_bind_text(statement, 23, to->reason);
     hfi_bind_text(statement, 24, to->error_class);
     hfi_bind_text(statement, 25, to->error_type);

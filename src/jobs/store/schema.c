@@ -32,7 +32,7 @@ static const char version_1_jobs[] =
     " created_at_us INTEGER NOT NULL, expires_at_us INTEGER, max_executions INTEGER, execution_timeout_ms INTEGER,"
     " policy_id INTEGER, not_repeatable INTEGER, root_id INTEGER, parent_id INTEGER, cancel_requested_at_us INTEGER, crash_window_us INTEGER,"
     " waiting_since_us INTEGER, progress INTEGER, unique_states INTEGER, unique_scope TEXT, reason TEXT, error_class TEXT, error_type TEXT,"
-    " error_message TEXT, cancel_by TEXT, cancel_reason TEXT, has_spec INTEGER NOT NULL, payload BLOB, checkpoint BLOB,"
+    " error_message TEXT, cancel_by TEXT, cancel_reason TEXT, has_spec INTEGER NOT NULL, payload BLOB,"
     " progress_text TEXT, result BLOB) STRICT;"
     "CREATE INDEX jobs_due ON jobs(lane, priority DESC, run_at_us) WHERE state = 0;"
     "CREATE INDEX jobs_running ON jobs(owner) WHERE state = 2;"
@@ -42,6 +42,8 @@ static const char version_1_jobs[] =
     "CREATE TABLE job_specs("
     " id INTEGER PRIMARY KEY, idempotency_key TEXT, source TEXT, source_message_id TEXT, correlation_id TEXT,"
     " trace_context TEXT, tags TEXT, content_type TEXT, payload BLOB) STRICT;"
+    /* Apart, because an UPDATE of `jobs` would rewrite it. Only rows that were claimed before can have one. */
+    "CREATE TABLE checkpoints(job_id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;"
     "CREATE TABLE deps(parent INTEGER NOT NULL, child INTEGER NOT NULL, on_end INTEGER NOT NULL,"
     " PRIMARY KEY(parent, child)) STRICT, WITHOUT ROWID;"
     "CREATE INDEX deps_child ON deps(child);"

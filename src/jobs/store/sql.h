@@ -11,8 +11,8 @@
     "j.max_executions, j.execution_timeout_ms, j.policy_id, j.root_id, j.parent_id, j.cancel_requested_at_us, "        \
     "j.crash_window_us, j.waiting_since_us, j.progress, j.unique_scope, j.reason, j.error_class, j.error_type, "       \
     "j.error_message, j.cancel_by, j.cancel_reason, j.payload, j.result, j.has_spec, p.idempotency_key, p.source, "    \
-    "p.source_message_id, p.correlation_id, p.trace_context, p.tags, p.content_type, p.payload, j.not_repeatable"
-#define HFI_JOB_COLUMN_COUNT 45
+    "p.source_message_id, p.correlation_id, p.trace_context, p.tags, p.content_type, p.payload, j.not_repeatable, j.progress_text"
+#define HFI_JOB_COLUMN_COUNT 46
 #define HFI_JOB_FROM " FROM jobs j LEFT JOIN job_specs p ON p.id = iif(j.has_spec, j.id, NULL) "
 
 /* What every claim and every plain outcome changes; the rest of the row seldom changes. */
@@ -21,7 +21,7 @@
     "finished_at_us = ?12, policy_id = ?13, not_repeatable = ?30"
 #define HFI_JOB_COLD                                                                                                   \
     ", snoozes = ?14, crashes = ?15, give_backs = ?16, deaths = ?17, expires_at_us = ?18, "                            \
-    "cancel_requested_at_us = ?19, crash_window_us = ?20, waiting_since_us = ?21, progress = ?22, reason = ?23, "      \
+    "cancel_requested_at_us = ?19, crash_window_us = ?20, waiting_since_us = ?21, reason = ?23, "      \
     "error_class = ?24, error_type = ?25, error_message = ?26, cancel_by = ?27, cancel_reason = ?28, result = ?29"
 #define HFI_JOB_FENCE " WHERE id = ?1 AND epoch = ?2 AND state = ?3 AND ifnull(cancel_requested_at_us, 0) = ?4"
 
@@ -58,7 +58,13 @@
     X(SPEC_KEY, "INSERT INTO job_specs(id, idempotency_key) VALUES (?1, ?2) "                                          \
                 "ON CONFLICT (id) DO UPDATE SET idempotency_key = excluded.idempotency_key")                           \
     X(JOB_HAS_SPEC, "UPDATE jobs SET has_spec = 1 WHERE id = ?1")                                                      \
-    X(JOB_NO_CHECKPOINT, "UPDATE jobs SET checkpoint = NULL, progress_text = NULL WHERE id = ?1")                      \
+    X(JOB_NO_PROGRESS, "UPDATE jobs SET progress = NULL, progress_text = NULL WHERE id = ?1")                          \
+    X(NOTE_PROGRESS, "UPDATE jobs SET progress = ?3, progress_text = ?4 WHERE id = ?1 AND epoch = ?2 AND state = 2")   \
+    X(NOTE_ALLOWED, "SELECT 1 FROM jobs WHERE id = ?1 AND epoch = ?2 AND state = 2")                                   \
+    X(CHECKPOINT_SET, "INSERT INTO checkpoints VALUES (?1, ?2) ON CONFLICT (job_id) DO UPDATE "                        \
+                      "SET bytes = excluded.bytes")                                                                    \
+    X(CHECKPOINT_GET, "SELECT bytes FROM checkpoints WHERE job_id = ?1")                                               \
+    X(CHECKPOINT_DROP, "DELETE FROM checkpoints WHERE job_id = ?1")                                                    \
     X(JOB_UNIQUE, "SELECT id FROM jobs WHERE unique_scope IS NOT NULL AND (unique_states >> state) & 1 "               \
                   "AND unique_scope = ?1")                                                                             \
     X(JOB_EXISTS, "SELECT 1 FROM jobs WHERE id = ?1")                                                                  \

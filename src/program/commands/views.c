@@ -58,6 +58,10 @@ json_t *hfi_job_json(const struct hf_job_view *job, bool whole) {
     hfi_json_number(object, "payload_bytes", (int64_t)job->payload_length);
     if (whole)
         hfi_json_bytes(object, "payload", job->payload, job->payload_length);
+    hfi_json_number(object, "progress", job->progress);
+    hfi_json_text(object, "progress_text", job->progress_text);
+    if (whole)
+        hfi_json_number(object, "checkpoint_bytes", (int64_t)job->checkpoint_length);
     if (whole && job->result)
         hfi_json_bytes(object, "result", job->result, job->result_length);
     return object;
@@ -112,6 +116,10 @@ void hfi_show_job(const struct hf_job_view *job) {
     show_time("cancel asked at", job->cancel_requested_at_us);
     hfi_field("payload", "%zu bytes%s%s", job->payload_length, *job->content_type ? ", " : "", job->content_type);
     show_bytes("payload", job->payload, job->payload_length);
+    if (job->progress != 0 || *job->progress_text)
+        hfi_field("progress", "%lld%s%s", (long long)job->progress, *job->progress_text ? ", " : "", job->progress_text);
+    if (job->checkpoint_length > 0)
+        hfi_field("checkpoint", "%zu bytes", job->checkpoint_length);
     show_bytes("result", job->result, job->result_length);
 }
 
