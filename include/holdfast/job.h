@@ -57,8 +57,8 @@ struct hf_job_spec {
     int64_t run_at_us;           /* µs UTC; 0 = now */
     int64_t expires_at_us;       /* not started after it; 0 = never */
     const char *downstream;      /* the type's */
-    const char *limit_name;      /* with limit_key: `tenant`; kept with the job and its lane, no limit is enforced yet */
-    const char *limit_key;
+    const char *limit_name;      /* with limit_key: `tenant`; which limit of the runners it falls under, see hf_limit_options */
+    const char *limit_key;       /* `42`: whose slots and rate */
     const char *unique_key;
     const char *idempotency_key; /* default `<store uuid>-<root job id>` */
     const char *correlation_id;  /* ≤ 64 bytes */

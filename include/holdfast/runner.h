@@ -41,6 +41,8 @@ struct hf_queue_options {
     uint32_t weight;      /* 1 */
     uint32_t concurrency; /* per node; 0 = shares `workers` */
     const struct hf_curve_options *curve; /* NULL: the next level decides */
+    uint32_t global_concurrency; /* jobs at once in the whole store, all nodes together; 0 = no bound */
+    int64_t aging_ms;     /* 0 = off; a due job counts one priority higher for each so long that it has waited */
 };
 static inline void hf_queue_options_init(struct hf_queue_options *options) {
     memset(options, 0, sizeof *options);
@@ -48,6 +50,26 @@ static inline void hf_queue_options_init(struct hf_queue_options *options) {
     options->order = 100;
     options->weight = 1;
 }
+
+/*
+ * A limit by key, for jobs enqueued with this limit_name: each of their keys has this many slots and this rate of its own,
+ * in the whole store, all nodes together. A job whose key has none to spare waits unclaimed, nothing counted, and keeps
+ * nobody else waiting. Give concurrency, a rate, or both. Every node of a store should say the same: each one keeps to
+ * what itself was told, about the jobs of all. Since 0.1.
+ */
+struct hf_limit_options {
+    uint32_t size;
+    const char *name;     /* without a colon */
+    uint32_t concurrency; /* jobs of one key at once; 0 = no bound */
+    double rate_per_s;    /* starts of one key a second, at most 10,000; 0 = no bound; 0.5: one in two seconds */
+    uint32_t rate_burst;  /* starts at once after a pause; 0: a tenth of a second's worth, at least one */
+};
+static inline void hf_limit_options_init(struct hf_limit_options *options) {
+    memset(options, 0, sizeof *options);
+    options->size = (uint32_t)sizeof *options;
+}
+/* HF_EINVAL, HF_ETEXT with a reason: what hf_runner_new would refuse. Pure; any thread. Since 0.1. */
+HF_API int hf_limit_check(const struct hf_limit_options *options, struct hf_error *error);
 
 enum hf_kind { HF_KIND_HTTP, HF_KIND_EXEC, HF_KIND_NATIVE, HF_KIND_NOOP };
 
@@ -132,6 +154,9 @@ struct hf_runner_options {
     int64_t keep_quarantined_ms;  /* 30 d */
     int64_t keep_dead_letters_ms; /* 90 d, settled ones only */
     int64_t keep_inbox_ms;        /* 30 d */
+    /* A limit name that is not here does not limit: the first such job is told in the log, `doctor` lists them. */
+    const struct hf_limit_options *limits;
+    size_t limit_count;
 };
 HF_API void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t size);
 static inline void hf_runner_options_init(struct hf_runner_options *options) {

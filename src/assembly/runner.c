@@ -72,6 +72,24 @@ static int copy_queues(struct hf_runner *runner, const struct hf_runner_options 
     return 0;
 }
 
+static int copy_limits(struct hf_runner *runner, const struct hf_runner_options *given) {
+    size_t count = runner->options.limit_count;
+    struct hf_limit_options *limits = hfi_keep_alloc(&runner->keep, (count + 1) * sizeof *limits);
+    if (limits == NULL)
+        return HF_ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const struct hf_limit_options *from = item(given->limits, given->limits->size, i);
+        hf_limit_options_init(&limits[i]);
+        memcpy(&limits[i], from, from->size < sizeof *limits ? from->size : sizeof *limits);
+        limits[i].size = (uint32_t)sizeof *limits;
+        limits[i].name = hfi_keep_text(&runner->keep, from->name);
+        if (from->name != NULL && limits[i].name == NULL)
+            return HF_ENOMEM;
+    }
+    runner->options.limits = limits;
+    return 0;
+}
+
 static int copy_webhooks(struct hf_runner *runner, const struct hf_runner_options *given) {
     size_t count = given->webhook_count;
     struct hf_webhook_options *webhooks = hfi_keep_alloc(&runner->keep, (count + 1) * sizeof *webhooks);
@@ -108,6 +126,8 @@ static int copy_options(struct hf_runner *runner, const struct hf_runner_options
             return HF_ENOMEM;
     }
     int code = copy_queues(runner, given);
+    if (code == 0)
+        code = copy_limits(runner, given);
     return code != 0 ? code : copy_webhooks(runner, given);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/limit.h"
 #include "jobs/type_options.h"
 
 #define SINK_NAME_MAX 63 /* what an alert's row has room for */
@@ -102,6 +103,8 @@ static int add_queues(struct hfi_rulebook *book, const struct hf_runner_options 
         for (size_t j = 0; j < book->queue_count && code == 0; j++)
             if (strcmp(book->queues[j].name, given.name) == 0)
                 code = refuse_twice("queue", given.name, error);
+        if (code == 0 && given.aging_ms < 0)
+            code = hfi_fail(error, HF_EINVAL, given.name, "0 is none", "a negative aging_ms");
         if (code == 0)
             code = hfi_curve_options_copy(&book->keep, given.name, given.curve, &curve, error);
         if (code != 0)
@@ -203,7 +206,9 @@ static int fill(struct hfi_rulebook *book, const struct hf_runner_options *optio
     book->never_retry_count = options->never_retry_count;
     if (!book->never_retry && book->never_retry_count > 0)
         return hfi_fail(error, HF_ENOMEM, "never_retry", NULL, NULL);
-    code = add_queues(book, options, error);
+    code = hfi_limits_check(options, error);
+    if (code == 0)
+        code = add_queues(book, options, error);
     if (code == 0)
         code = add_targets(book, options, error);
     if (code == 0)

@@ -9,6 +9,7 @@
 #include "base/scheduler.h"
 #include "holdfast/dead.h"
 #include "holdfast/store.h"
+#include "jobs/limit.h"
 #include "jobs/record.h"
 #include "jobs/rulebook.h"
 #include "jobs/transition.h"
@@ -107,6 +108,7 @@ struct hfi_lane_row {
     int64_t lane;
     int64_t next_due_us; /* lower bound of the earliest pending run_at; INT64_MAX = none pending */
     bool paused;         /* its queue is */
+    uint32_t limit_running, queue_running; /* with `running`: jobs of its limit key, of its queue, reserved or started by anybody */
     const char *queue, *type, *breaker_key, *limit_key; /* empty texts for lanes below `known` */
 };
 #define HFI_KEPT_MAX 100000
@@ -114,6 +116,7 @@ struct hfi_op_lanes {
     struct hfi_op op;
     int64_t known;             /* texts only of lanes above it */
     struct hf_wall now;
+    bool running;              /* somebody asks for limit_running and queue_running */
     const int64_t *kept;       /* lanes that are kept back: their due jobs are counted; NULL none */
     size_t kept_count;
     uint64_t kept_due;         /* out: due jobs of `kept`, each lane counted up to HFI_KEPT_MAX */
@@ -125,16 +128,23 @@ struct hfi_op_lanes {
 
 /*
  * Claims: reserves, and with `start` starts, up to max jobs of each admitted lane, highest priority and earliest due
- * first. Never of a paused queue, never a job past its expires_at (EXPIRE ends those).
+ * first, with `aging_us` by the priority they have aged to (limit.h). Never of a paused queue, never a job past its
+ * expires_at (EXPIRE ends those), never more than the limit of the lane's key and the bound of its queue leave free:
+ * those are measured on the running rows of the whole store, in this very transaction, so there is no count that could
+ * go wrong.
  */
 struct hfi_admitted {
     int64_t lane;
     uint32_t max;
     const struct hfi_curve *policy; /* with `start`: fixed on jobs that have none */
     bool not_repeatable;            /* with `start`: noted on them */
+    const struct hfi_limit *limit;  /* of the lane's limit key; NULL: none */
+    uint32_t queue_max;             /* jobs of the lane's queue at once in the whole store; 0 no bound */
+    int64_t aging_us;               /* 0 off */
     bool probe;                     /* its jobs are probes of a broken downstream: hfi_probe_suits goes before the order */
     uint32_t claimed;               /* out */
-    bool more;                      /* out: it has more due jobs */
+    bool more;                      /* out: it has more due jobs, which a limit may keep back */
+    int64_t full_at_us;             /* out: with a rate: when the key's bucket is full again, after this claim; wall */
 };
 struct hfi_op_claim {
     struct hfi_op op;

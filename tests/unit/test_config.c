@@ -103,7 +103,10 @@ static void defaults_of_types_and_queues_are_the_librarys(void **state) {
     assert_int_equal(config.runner.queue_options->order, queue.order);
     assert_int_equal(config.runner.queue_options->weight, queue.weight);
     assert_int_equal(config.runner.queue_options->concurrency, queue.concurrency);
+    assert_int_equal(config.runner.queue_options->global_concurrency, queue.global_concurrency);
+    assert_int_equal(config.runner.queue_options->aging_ms, queue.aging_ms);
     assert_null(config.runner.queue_options->curve);
+    assert_int_equal(config.runner.limit_count, 0);
     assert_int_equal(config.runner.webhooks->timeout_ms, webhook.timeout_ms);
     hfi_config_free(&config);
 }
@@ -469,8 +472,58 @@ static void faults_arrive(void **state) {
     expect("downstreams: {d: {url: 'http://d', faults: {kind: drop}}}", "config.type", 1, 44);
 }
 
+static void limits_and_bounds_of_queues_arrive(void **state) {
+    struct hfi_config config;
+    struct hfi_check check = {0};
+    (void)state;
+    assert_int_equal(READ(&config, "queues: {q: {global_concurrency: 5, aging: 10m}, r: {aging: none}}\n"
+                                   "limits: {tenant: {concurrency: 2, rate: 30/m, burst: 4}, api: {rate: 10/s}}"), 0);
+    assert_int_equal(config.runner.queue_options[0].global_concurrency, 5);
+    assert_int_equal(config.runner.queue_options[0].aging_ms, 600000);
+    assert_int_equal(config.runner.queue_options[1].aging_ms, 0);
+    assert_int_equal(config.runner.limit_count, 2);
+    const struct hf_limit_options *limits = config.runner.limits;
+    assert_string_equal(limits[0].name, "tenant");
+    assert_int_equal(limits[0].concurrency, 2);
+    assert_true(limits[0].rate_per_s == 0.5);
+    assert_int_equal(limits[0].rate_burst, 4);
+    assert_string_equal(limits[1].name, "api");
+    assert_int_equal(limits[1].concurrency, 0);
+    assert_true(limits[1].rate_per_s == 10);
+    assert_int_equal(hfi_config_check(&config, &check), 0);
+    hfi_config_free(&config);
+    expect("limits: {tenant: {concurrency: 0}}", "config.range", 1, 32);
+    expect("limits: {tenant: {rate: 10}}", "config.missing_unit", 1, 25);
+    expect("limits: {tenant: {rate: 0/s}}", "config.range", 1, 25);
+    expect("limits: {tenant: {rate: 10001/s}}", "config.range", 1, 25);
+    expect("limits: {tenant: {speed: 1/s}}", "config.unknown_key", 1, 19);
+    expect("queues: {q: {global_concurrency: 0}}", "config.range", 1, 34);
+    expect("queues: {q: {aging: 0s}}", "config.range", 1, 21);
+}
+
+static void check_knows_limits_that_say_nothing(void **state) {
+    struct hfi_config config;
+    struct hfi_check check = {0};
+    (void)state;
+    assert_int_equal(READ(&config, "limits: {none: {}, lone: {concurrency: 1, burst: 3}, 'a:b': {concurrency: 1}}\n"
+                                   "queues: {q: {concurrency: 4, global_concurrency: 3}}"), 0);
+    assert_int_equal(hfi_config_check(&config, &check), 3);
+    assert_int_equal(config.problems.warnings, 1);
+    const char *const whys[] = {"it limits nothing", "a burst without a rate", "a colon ends the name of a limit"};
+    const struct hfi_problem *problem = config.problems.first;
+    for (size_t i = 0; i < 3; i++, problem = problem->next) {
+        assert_string_equal(problem->rule, "config.limit");
+        assert_string_equal(problem->why, whys[i]);
+        assert_int_equal(problem->line, 1);
+    }
+    assert_string_equal(problem->rule, "queue.concurrency");
+    hfi_config_free(&config);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_and_bounds_of_queues_arrive),
+        cmocka_unit_test(check_knows_limits_that_say_nothing),
         cmocka_unit_test(defaults_of_downstreams_are_the_librarys),
         cmocka_unit_test(defaults_of_node_and_store_are_the_librarys),
         cmocka_unit_test(defaults_of_types_and_queues_are_the_librarys),

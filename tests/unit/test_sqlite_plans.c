@@ -67,7 +67,7 @@ static void the_partial_indexes_are_used(void **state) {
     expect(HFI_SQL_CLAIM_TOP, "jobs_due (lane=? AND priority<?)");
     expect(HFI_SQL_CLAIM_NEXT, "jobs_due (lane=? AND priority=?)");
     expect(HFI_SQL_LANE_KEPT, "jobs_due (lane=? AND priority=? AND run_at_us<?)");
-    expect(HFI_SQL_RUNNING_OF, "jobs_running (owner=? AND rowid>?)");
+    expect(HFI_SQL_RUNNING_OF, "jobs_running (owner=? AND id>?)");
     expect(HFI_SQL_OWNED, "jobs_running (owner=?)");
     expect(HFI_SQL_EXPIRED, "jobs_expires (expires_at_us>? AND expires_at_us<?)");
     expect(HFI_SQL_JOB_UNIQUE, "jobs_unique (unique_scope=?)");

@@ -35,7 +35,8 @@ static const char version_1_jobs[] =
     " error_message TEXT, cancel_by TEXT, cancel_reason TEXT, has_spec INTEGER NOT NULL, payload BLOB,"
     " progress_text TEXT, result BLOB) STRICT;"
     "CREATE INDEX jobs_due ON jobs(lane, priority DESC, run_at_us) WHERE state = 0;"
-    "CREATE INDEX jobs_running ON jobs(owner) WHERE state = 2;"
+    /* with its lane: what runs is counted by limit key and by queue from this index alone */
+    "CREATE INDEX jobs_running ON jobs(owner, id, lane) WHERE state = 2;"
    "CREATE UNIQUE INDEX jobs_unique ON jobs(unique_scope) WHERE unique_scope IS NOT NULL AND (unique_states >> state) & 1;"
     "CREATE INDEX jobs_expires ON jobs(expires_at_us) WHERE state = 0 AND expires_at_us > 0;"
     "CREATE INDEX jobs_odd ON jobs(state) WHERE state = 1 OR state > 3;"
@@ -94,6 +95,8 @@ static const char version_1_rest[] =
     "CREATE TABLE queues("
     " name TEXT NOT NULL PRIMARY KEY, paused INTEGER NOT NULL, until_us INTEGER NOT NULL, actor TEXT, at_us INTEGER)"
     " STRICT, WITHOUT ROWID;"
+    /* The rates of limit keys: when the bucket is full again. No row: it is full. */
+    "CREATE TABLE limit_rates(limit_key TEXT NOT NULL PRIMARY KEY, full_at_us INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
     "CREATE TABLE inbox("
     " source TEXT NOT NULL, message_id TEXT NOT NULL, job_id INTEGER NOT NULL, at_us INTEGER NOT NULL,"
     " PRIMARY KEY(source, message_id)) STRICT, WITHOUT ROWID;"

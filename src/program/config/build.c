@@ -129,10 +129,27 @@ static void build_queues(struct hfi_config *config) {
         to[i].order = from[i].order;
         to[i].weight = from[i].weight;
         to[i].concurrency = from[i].concurrency;
+        to[i].global_concurrency = from[i].global_concurrency;
+        to[i].aging_ms = from[i].aging_ms;
         to[i].curve = curve_of(&from[i].curve);
     }
     config->runner.queue_options = to;
     config->runner.queue_count = count;
+}
+
+static void build_limits(struct hfi_config *config) {
+    const struct hfi_limit_setting *from = config->settings.limits.items;
+    size_t count = config->settings.limits.count;
+    struct hf_limit_options *to = hfi_arena_array(&config->arena, count + 1, sizeof *to);
+    for (size_t i = 0; i < count; i++) {
+        hf_limit_options_init(&to[i]);
+        to[i].name = from[i].item.name;
+        to[i].concurrency = from[i].concurrency;
+        to[i].rate_per_s = from[i].rate;
+        to[i].rate_burst = from[i].burst;
+    }
+    config->runner.limits = to;
+    config->runner.limit_count = count;
 }
 
 static void build_type(struct hfi_config *config, const struct hfi_job_setting *from, struct hf_type_options *to) {
@@ -224,6 +241,7 @@ void hfi_config_build(struct hfi_config *config) {
     build_node(config);
     build_downstreams(config);
     build_queues(config);
+    build_limits(config);
     build_types(config);
     build_webhooks(config);
 }

@@ -201,6 +201,33 @@ static void check_downstreams(struct hfi_config *config) {
     }
 }
 
+/* The library's own rules, so that a runner does not refuse what was found good here. */
+static void check_limits(struct hfi_config *config) {
+    const struct hfi_limit_setting *limits = config->settings.limits.items;
+    struct hf_error error;
+    for (size_t i = 0; i < config->settings.limits.count; i++) {
+        hf_error_init(&error);
+        if (hf_limit_check(&config->runner.limits[i], &error) == 0)
+            continue;
+        const struct hfi_node *node = limits[i].item.node;
+        hfi_problem_add(&config->problems, true, "config.limit", node->key_line, node->key_column,
+                        hfi_node_path(&config->arena, node), hfi_arena_text(&config->arena, error.fix), "%s", error.why);
+    }
+}
+
+/* A bound of the whole store below what one node reserves leaves some of its slots idle for ever. */
+static void check_queues(struct hfi_config *config) {
+    const struct hfi_queue_setting *queues = config->settings.queues.items;
+    for (size_t i = 0; i < config->settings.queues.count; i++) {
+        const struct hfi_node *node = hfi_tree_nearest(queues[i].item.node, "global_concurrency");
+        if (queues[i].global_concurrency > 0 && queues[i].concurrency > queues[i].global_concurrency)
+            hfi_problem_add(&config->problems, false, "queue.concurrency", node->line, node->column,
+                            hfi_node_path(&config->arena, node), "lower concurrency, or raise global_concurrency",
+                            "a node reserves %u slots, but %u jobs run at once in the whole store", queues[i].concurrency,
+                            queues[i].global_concurrency);
+    }
+}
+
 static void node_problem(struct hfi_config *config, bool is_error, const char *rule, const char *path, const char *fix,
                          const char *why) {
     const struct hfi_node *node = hfi_tree_nearest(config->root, path);
@@ -259,6 +286,8 @@ size_t hfi_config_check(struct hfi_config *config, struct hfi_check *check) {
     check->types = hfi_arena_array(&config->arena, check->count + 1, sizeof *check->types);
     for (size_t i = 0; i < check->count; i++)
         check_job(config, &jobs[i], &check->types[i]);
+    check_limits(config);
+    check_queues(config);
     check_node(config);
     return config->problems.errors;
 }

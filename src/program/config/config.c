@@ -116,6 +116,10 @@ const struct hfi_job_setting *hfi_config_job(const struct hfi_config *config, co
     return find(&config->settings.jobs, sizeof(struct hfi_job_setting), name);
 }
 
+const struct hfi_limit_setting *hfi_config_limit(const struct hfi_config *config, const char *name) {
+    return find(&config->settings.limits, sizeof(struct hfi_limit_setting), name);
+}
+
 /* One level of precedence under the closer ones that are in `policy` already. */
 static void add_level(const struct hfi_curve_setting *level, struct hf_curve_options *policy) {
     if (policy->curve_length > 0)

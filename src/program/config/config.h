@@ -66,6 +66,7 @@ size_t hfi_config_check(struct hfi_config *config, struct hfi_check *check);
 const struct hfi_downstream_setting *hfi_config_downstream(const struct hfi_config *config, const char *name);
 const struct hfi_queue_setting *hfi_config_queue(const struct hfi_config *config, const char *name);
 const struct hfi_job_setting *hfi_config_job(const struct hfi_config *config, const char *name);
+const struct hfi_limit_setting *hfi_config_limit(const struct hfi_config *config, const char *name);
 
 /*
  * The policy of a job of this type in this queue by the configuration alone: type, then queue, then defaults; the

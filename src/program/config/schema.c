@@ -17,6 +17,7 @@
 #define Q(field) offsetof(struct hfi_queue_setting, field)
 #define J(field) offsetof(struct hfi_job_setting, field)
 #define A(field) offsetof(struct hfi_alert_setting, field)
+#define L(field) offsetof(struct hfi_limit_setting, field)
 #define R(field) offsetof(struct hfi_rule_setting, field)
 #define C(field) offsetof(struct hfi_curve_form, field)
 #define F(field) offsetof(struct hfi_fault_setting, field)
@@ -157,9 +158,15 @@ const struct hfi_key hfi_keys[] = {
     {"queues.*.order", HFI_KEY_INTEGER, 0, Q(order), 0, -1000000, 1000000, "100", NULL, "lower ones first, strictly"},
     {"queues.*.weight", HFI_KEY_COUNT, 0, Q(weight), 0, 1, 10000, "1", NULL, "share among queues of the same order"},
     {"queues.*.concurrency", HFI_KEY_COUNT, HFI_KEY_COMPUTED, Q(concurrency), 0, 1, 100000, "shares node.workers", NULL, "jobs at once, reserved on each node"},
+    {"queues.*.global_concurrency", HFI_KEY_COUNT, HFI_KEY_COMPUTED, Q(global_concurrency), 0, 1, 1000000, "no bound", NULL, "jobs at once in the whole store, all nodes together; say the same on every node"},
+    {"queues.*.aging", HFI_KEY_DURATION, HFI_KEY_NONE, Q(aging_ms), 0, 1, LONG, "none", NULL, "a due job counts one priority higher for each so long that it has waited; among jobs of one type and limit key"},
     {"queues.*.max_executions", HFI_KEY_COUNT, HFI_KEY_COMPUTED, Q(curve.executions), 0, 1, 10000, "the defaults'", NULL, "as defaults.max_executions"},
     {"queues.*.retries", HFI_KEY_INTEGER, HFI_KEY_COMPUTED, Q(curve.retries), 0, 0, 9999, NULL, NULL, "as defaults.retries"},
     {"queues.*.curve", HFI_KEY_CURVE, HFI_KEY_COMPUTED, Q(curve), 0, 0, 0, "the defaults'", NULL, "as defaults.curve; replaces the whole policy"},
+    {"limits", HFI_KEY_ITEMS, 0, S(limits), sizeof(struct hfi_limit_setting), 0, 0, NULL, NULL, "limits by key, for jobs enqueued with --limit NAME:KEY: each key has these of its own, in the whole store; say the same on every node"},
+    {"limits.*.concurrency", HFI_KEY_COUNT, HFI_KEY_COMPUTED, L(concurrency), 0, 1, 1000000, "no bound", NULL, "jobs of one key at once, on all nodes together"},
+    {"limits.*.rate", HFI_KEY_RATE, HFI_KEY_COMPUTED, L(rate), 0, 1.0 / 2592000, 10000, "no bound", NULL, "starts of jobs of one key"},
+    {"limits.*.burst", HFI_KEY_COUNT, HFI_KEY_COMPUTED, L(burst), 0, 1, 100000000, "a tenth of a second's worth, at least 1", NULL, "starts at once after a pause; needs rate"},
     {"jobs", HFI_KEY_ITEMS, 0, S(jobs), sizeof(struct hfi_job_setting), 0, 0, NULL, NULL, "job types by name"},
     {"jobs.*.kind", HFI_KEY_CHOICE, HFI_KEY_REQUIRED, J(kind), 0, 0, 0, NULL, "http|exec|noop", "http: a call of a downstream with the payload as its body; exec: a command with the payload on stdin; noop: nothing, for benchmarks"},
     {"jobs.*.queue", HFI_KEY_TEXT, 0, J(queue), 0, 0, 0, "default", NULL, "queue of jobs that name none"},

@@ -86,8 +86,14 @@ struct hfi_downstream_setting {
 struct hfi_queue_setting {
     struct hfi_item item;
     int32_t order;
-    uint32_t weight, concurrency;
+    uint32_t weight, concurrency, global_concurrency;
+    int64_t aging_ms;
     struct hfi_curve_setting curve;
+};
+struct hfi_limit_setting {
+    struct hfi_item item;
+    uint32_t concurrency, burst;
+    double rate;
 };
 enum hfi_job_kind { HFI_JOB_HTTP, HFI_JOB_EXEC, HFI_JOB_NOOP };
 struct hfi_job_setting {
@@ -121,7 +127,7 @@ struct hfi_settings {
     struct hfi_texts never_retry;
     uint32_t max_calls_per_job;
     int64_t keep_succeeded_ms, keep_cancelled_ms, keep_dead_ms, keep_quarantined_ms, keep_dead_letters_ms, keep_inbox_ms;
-    struct hfi_items downstreams, queues, jobs, alerts;
+    struct hfi_items downstreams, queues, jobs, alerts, limits;
 };
 
 #endif
