@@ -55,7 +55,8 @@ struct hf_policy_options {
     /* hedging: further attempts of one try beside a slow one; only of calls that may be repeated */
     uint32_t hedge_max;      /* 0 = off; HF_HEDGE_MAX at most */
     int64_t hedge_delay_ms;  /* 2 s without an answer before the next one; a failure sends it at once */
-    bool hedge_p95;          /* false; true: the delay is the downstream's p95 as soon as it is known, 10 ms at least */
+    bool hedge_p95;          /* false; true: the delay is the downstream's p95 of the last one to two breaker windows,
+                                64 attempts or more in them, else hedge_delay_ms; 10 ms at least */
     /* Retry-After */
     int64_t retry_after_cap_ms; /* 1 h; the longest wait a job takes over, its curve's last one at most */
     int64_t gate_cap_ms;        /* 60 s */

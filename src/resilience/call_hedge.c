@@ -13,9 +13,9 @@ uint32_t hfi_call_hedges(const struct hf_policy *policy, const struct hf_request
     return repeatable && !request->no_hedge && !request->no_retry ? policy->options.hedge_max : 0;
 }
 
-static int64_t delay_ms(const struct hfi_call *call) {
+static int64_t delay_ms(const struct hfi_call *call, struct hf_mono now) {
     const struct hf_policy_options *policy = &call->policy->options;
-    int64_t live_us = policy->hedge_p95 ? hfi_downstream_quantile(call->target->downstream, 950, LIVE_SAMPLES) : -1;
+    int64_t live_us = policy->hedge_p95 ? hfi_downstream_recent(call->target->downstream, now, 950, LIVE_SAMPLES) : -1;
     if (live_us < 0)
         return policy->hedge_delay_ms;
     int64_t live_ms = hfi_us_to_ms_up(live_us);
@@ -26,7 +26,7 @@ void hfi_call_hedge_plan(struct hfi_call *call, struct hf_mono now) {
     call->not_before = now;
     call->hedges_left = call->slot_count - 1;
     if (call->hedges_left > 0)
-        call->hedge_at = hfi_mono_after_ms(now, delay_ms(call));
+        call->hedge_at = hfi_mono_after_ms(now, delay_ms(call, now));
 }
 
 /* A place that somebody waits for is not ours, a peer that asked to be left alone is. One that may not go is no
@@ -50,7 +50,7 @@ void hfi_call_hedge(struct hfi_call *call, struct hf_mono now) {
     if (call->hedges_left == 0)
         return;
     call->hedges_left--; /* one that may not go is not made up for */
-    call->hedge_at = hfi_mono_after_ms(now, delay_ms(call));
+    call->hedge_at = hfi_mono_after_ms(now, delay_ms(call, now));
     if (!admit(call, now, &permit))
         return;
     if (hfi_call_send(call, &permit, true, now) == 0)

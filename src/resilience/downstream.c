@@ -132,6 +132,7 @@ void hf_downstream_unref(struct hf_downstream *downstream) {
     hfi_observers_free(downstream);
     hfi_line_free(downstream->line);
     hfi_free(downstream->phases);
+    hfi_recent_free(downstream->recent);
     hfi_faults_free(downstream->faults);
     hf_policy_unref(downstream->policy);
     hf_downstream_unref(downstream->parent);

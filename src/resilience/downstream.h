@@ -15,6 +15,7 @@
 #include "resilience/phase_histograms.h"
 #include "resilience/policy.h"
 #include "resilience/rate.h"
+#include "resilience/recent.h"
 #include "resilience/waiting.h"
 
 /* A policy that a reload has replaced. */
@@ -43,6 +44,7 @@ struct hf_downstream {
     struct hfi_rate rate;
     struct hfi_histogram histogram;
     struct hfi_phase_histograms *_Atomic phases; /* NULL until an attempt with phases has ended: guards never pay for them */
+    struct hfi_recent *_Atomic recent; /* NULL until a hedge asks for the p95 */
     _Atomic uint64_t given_back;  /* permits whose attempt never started */
     _Atomic uint64_t retries, retries_refused, hedges, rate_limited;
     pthread_mutex_t reloading; /* one reload at a time; guards `retired` */
@@ -86,8 +88,10 @@ int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now
                             enum hf_verdict verdict);
 /* An attempt that was entered and never started: neutral, no latency. */
 void hfi_downstream_give_back(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit);
-/* Of the latencies of all attempts, in µs: never less than was seen; -1 when there are fewer than `at_least` (1 or more). */
-int64_t hfi_downstream_quantile(struct hf_downstream *downstream, uint32_t permille, uint64_t at_least);
+/* Of the latencies of the attempts within the last one to two windows of the breaker, in µs: never less than was seen; -1
+   when there are fewer than `at_least` (1 or more). They are counted from the first question on: recent.h. */
+int64_t hfi_downstream_recent(struct hf_downstream *downstream, struct hf_mono now, uint32_t permille,
+                              uint64_t at_least);
 /* hf_downstream_reload with the clock handed in. */
 int hfi_downstream_reload(struct hf_downstream *downstream, struct hf_mono now, struct hf_policy *policy);
 /* Do the sums of the counters come out? Exact while no call is on its way through enter or leave. For tests. */

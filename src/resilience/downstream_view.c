@@ -65,8 +65,8 @@ static int64_t ms_until(struct hf_mono now, int64_t at_us) {
     return at_us > now.us ? hfi_us_to_ms_up(at_us - now.us) : 0;
 }
 
-/* The latencies of all shards together; attempts too short for a coarse clock count as its step. Gives how many. */
-static uint64_t whole_histogram(struct hf_downstream *downstream, uint64_t attempts, struct hfi_histogram *whole) {
+/* The latencies of all shards together; attempts too short for a coarse clock count as its step. */
+static void whole_histogram(struct hf_downstream *downstream, uint64_t attempts, struct hfi_histogram *whole) {
     struct hfi_shard_table *table = atomic_load_explicit(&downstream->breaker.shards.table, memory_order_acquire);
     memset(whole, 0, sizeof *whole);
     hfi_histogram_merge(whole, &downstream->histogram);
@@ -78,7 +78,6 @@ static uint64_t whole_histogram(struct hf_downstream *downstream, uint64_t attem
     uint64_t total = hfi_histogram_total(whole);
     if (attempts > total)
         hfi_histogram_add_many(whole, hfi_mono_coarse_step_us(), attempts - total);
-    return attempts > total ? attempts : total;
 }
 
 static void count_up(struct hf_downstream *downstream, struct hf_downstream_view *view) {
@@ -98,12 +97,14 @@ static void count_up(struct hf_downstream *downstream, struct hf_downstream_view
                      atomic_load_explicit(&downstream->given_back, memory_order_relaxed);
 }
 
-int64_t hfi_downstream_quantile(struct hf_downstream *downstream, uint32_t permille, uint64_t at_least) {
+int64_t hfi_downstream_recent(struct hf_downstream *downstream, struct hf_mono now, uint32_t permille,
+                              uint64_t at_least) {
     struct hf_downstream_view counts;
     struct hfi_histogram whole;
+    int64_t window_ms = hfi_downstream_policy(downstream)->options.breaker_window_ms;
     count_up(downstream, &counts);
-    bool enough = whole_histogram(downstream, counts.attempts, &whole) >= at_least;
-    return enough ? hfi_histogram_quantile(&whole, permille) : -1;
+    whole_histogram(downstream, counts.attempts, &whole);
+    return hfi_recent_quantile(&downstream->recent, &whole, now, window_ms, permille, at_least);
 }
 
 void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, struct hf_downstream_view *view) {

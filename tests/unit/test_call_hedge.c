@@ -300,6 +300,14 @@ static void test_own_limits(void **state) {
     assert_int_equal(look().window_failures, 2);
 }
 
+static int64_t answer_ms;
+static struct hfi_script_step answer_later(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
+    (void)spec;
+    (void)number;
+    (void)user;
+    return hfi_script_status(answer_ms, 200);
+}
+
 /* The delay follows the downstream, as soon as enough is known of it, and never goes under its floor. */
 static void test_live_p95(void **state) {
     (void)state;
@@ -327,6 +335,38 @@ static void test_live_p95(void **state) {
     assert_int_equal(end.outcome.hedges, 1);
     int64_t after_ms = (attempt(164)->started.us - attempt(163)->started.us) / 1000;
     assert_in_range(after_ms, 40, 43); /* a bucket's width above 40 ms */
+}
+
+/* One call per second: how long did the hedge of the last one wait? -1: there was none. */
+static int64_t one_per_second(int64_t seconds, int64_t answers_ms, int64_t then_ms) {
+    struct hf_request request = call_get();
+    struct call_end end = {.count = 0};
+    uint64_t number = 0;
+    for (int64_t i = 0; i <= seconds; i++) {
+        int64_t wait_ms = 1000 - call_now_ms() % 1000;
+        hfi_virtual_advance(world->s, wait_ms);
+        answer_ms = i < seconds ? answers_ms : then_ms;
+        number = hfi_scripted_started(world->script);
+        end = call_once(&request);
+        assert_int_equal(end.status, 200);
+    }
+    return end.outcome.hedges > 0 ? started_ms(number + 1) - started_ms(number) : -1;
+}
+
+/* The p95 is the live one: an hour of fast answers does not hide that the last window was slow, nor the other way round. */
+static void test_live_p95_forgets(void **state) {
+    (void)state;
+    hedged(1, 2000);
+    world->policy.hedge_p95 = true;
+    world->policy.breaker_window_ms = 90000;
+    call_world_open_with(answer_later, NULL);
+    assert_in_range(one_per_second(3600, 40, 900), 40, 43);
+    assert_in_range(one_per_second(180, 500, 900), 500, 532); /* two windows later nothing else is left */
+    assert_in_range(one_per_second(180, 40, 900), 40, 43);
+    hfi_virtual_advance(world->s, 181000); /* what is older than two windows is not known any more */
+    assert_int_equal(one_per_second(0, 0, 900), -1);
+    assert_int_equal(one_per_second(62, 20, 900), -1);
+    assert_in_range(one_per_second(3, 20, 900), 20, 22);
 }
 
 static void test_floor_of_the_live_delay(void **state) {
@@ -363,6 +403,7 @@ int main(void) {
         T(test_limits_and_cancel),
         T(test_own_limits),
         T(test_live_p95),
+        T(test_live_p95_forgets),
         T(test_floor_of_the_live_delay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

@@ -227,7 +227,6 @@ static void coarse_latencies_promise_no_less(void **state) {
     }
     assert_int_equal(view_at(T0).attempts, 100);
     assert_true(view_at(T0).p50_us >= hfi_mono_coarse_step_us());
-    assert_int_equal(hfi_downstream_quantile(d, 500, 101), -1);
 }
 
 enum { THREADS = 16, EACH = 4000 };

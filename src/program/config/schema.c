@@ -82,7 +82,7 @@ const struct hfi_key hfi_keys[] = {
     {"downstreams.*.budget.window", HFI_KEY_DURATION, 0, P(budget_window_ms), 0, 100, HOUR, "10s", NULL, "how far back it counts"},
     {"downstreams.*.hedge", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "further attempts beside a slow one, of calls that may be repeated; each is paid from the budget"},
     {"downstreams.*.hedge.max", HFI_KEY_COUNT, 0, P(hedge_max), 0, 0, HF_HEDGE_MAX, "0", NULL, "further attempts of one try; 0 = off"},
-    {"downstreams.*.hedge.delay", HFI_KEY_DURATION, 0, D(hedge_delay), 0, 1, DAY, "2s", "p95", "time without an answer before the next one; p95: that of the downstream, 2s until it is known"},
+    {"downstreams.*.hedge.delay", HFI_KEY_DURATION, 0, D(hedge_delay), 0, 1, DAY, "2s", "p95", "time without an answer before the next one; p95: that of the downstream in the last one to two breaker windows, 2s until 64 attempts are known"},
     {"downstreams.*.retry_after", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "what a Retry-After of the downstream may do"},
     {"downstreams.*.retry_after.cap", HFI_KEY_DURATION, 0, P(retry_after_cap_ms), 0, 0, 30 * DAY, "1h", NULL, "longest wait a job takes over from it; never more than the last wait of the job's curve"},
     {"downstreams.*.retry_after.gate_cap", HFI_KEY_DURATION, 0, P(gate_cap_ms), 0, 0, DAY, "60s", NULL, "longest time it may keep everybody away from the downstream"},
