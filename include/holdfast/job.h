@@ -42,6 +42,13 @@ enum hf_death_class {
 
 HF_BEGIN
 
+/* What an enqueue does whose unique_key another job holds. */
+enum hf_unique_conflict {
+    HF_UNIQUE_KEEP,   /* nothing: it answers the holder's id, existed */
+    HF_UNIQUE_REPLACE /* a pending or waiting holder becomes this job under its old id (existed), with a full budget; a running
+                         one goes on without the key and this job succeeds it; one that has ended keeps it (existed) */
+};
+
 /* What is enqueued. Everything is copied. Texts: valid UTF-8 without NUL. 0 or NULL = not given, unless said. */
 struct hf_job_spec {
     uint32_t size;
@@ -66,6 +73,10 @@ struct hf_job_spec {
     const char *tags;            /* comma separated */
     const char *source;          /* with source_message_id: the inbox of another system */
     const char *source_message_id;
+    uint32_t on_conflict;        /* enum hf_unique_conflict; needs a unique_key */
+    uint32_t unique_states;      /* bits 1 << enum hf_job_state in which a job holds its key; pending, waiting and running have
+                                    to be among them, succeeded and cancelled may; 0: these three, with unique_window_ms succeeded too */
+    int64_t unique_window_ms;    /* 0; else the key is unique within each such period, counted from 1970 UTC; by the time of enqueueing */
 };
 static inline void hf_job_spec_init(struct hf_job_spec *spec) {
     memset(spec, 0, sizeof *spec);

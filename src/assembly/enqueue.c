@@ -17,6 +17,7 @@ static int prepare(struct hf_store *store, const struct hf_job_spec *spec, struc
                    struct hfi_spec_room *room, struct hf_error *error) {
     int code = hfi_spec_check(spec, now, store->port->options.payload_max, &put->job, room, error);
     put->curve = room->curve.max_executions > 0 ? &room->curve : NULL;
+    put->replace = room->replace;
     return code;
 }
 
@@ -117,6 +118,7 @@ int hf_enqueue_start(struct hf_store *store, const struct hf_job_spec *spec, hf_
     }
     started->curve = room.curve;
     started->put.job = *started->job;
+    started->put.replace = put.replace;
     started->put.curve = put.curve ? &started->curve : NULL;
     started->op = (struct hfi_op_put){
         .op = {.kind = HFI_OP_PUT, .done = answer, .user = started}, .items = &started->put, .count = 1};

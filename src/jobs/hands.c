@@ -119,6 +119,29 @@ int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snaps
     return 0;
 }
 
+enum hfi_replace hfi_replace_how(const struct hfi_job *holder) {
+    if (holder->state == HF_JOB_PENDING || holder->state == HF_JOB_WAITING)
+        return HFI_REPLACE_BECOMES;
+    return holder->state == HF_JOB_RUNNING ? HFI_REPLACE_YIELDS : HFI_REPLACE_KEEPS;
+}
+
+void hfi_replace_job(const struct hfi_job *holder, const struct hfi_job *wish, const char *uuid, char *key,
+                     struct hfi_job *job) {
+    *job = *wish;
+    job->id = holder->id;
+    job->state = holder->state;
+    job->epoch = holder->epoch;
+    job->root_id = holder->root_id;
+    job->parent_id = holder->parent_id;
+    job->deaths = holder->deaths;
+    job->created_at_us = holder->created_at_us;
+    if (*wish->idempotency_key)
+        return;
+    job->idempotency_key = holder->idempotency_key;
+    if (holder->executions > 0)
+        job->idempotency_key = hfi_fresh_key(key, uuid, holder->id, holder->epoch);
+}
+
 char *hfi_detail_copy(const char *detail, bool keep) {
     size_t length = keep && detail ? strlen(detail) : 0;
     size_t room = (length < HFI_DETAIL_MAX ? length : HFI_DETAIL_MAX) + 1;

@@ -50,6 +50,21 @@ char *hfi_fresh_key(char *key, const char *uuid, int64_t id, int64_t epoch);
 int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snapshot, uint32_t payload_max,
                     struct hfi_job *job);
 
+/* What HF_UNIQUE_REPLACE does with the job that holds the key (I40). */
+enum hfi_replace {
+    HFI_REPLACE_KEEPS,   /* it has ended, and its period has not: it stays */
+    HFI_REPLACE_BECOMES, /* pending, waiting: the new job under the old id */
+    HFI_REPLACE_YIELDS   /* running: it goes on without the key, the new job succeeds it */
+};
+enum hfi_replace hfi_replace_how(const struct hfi_job *holder);
+/*
+ * The job that the holder becomes: everything of `wish` but id, state, epoch, root, parent, deaths and the time it was
+ * created; full budget. Its idempotency key stays while it never ran, as that was never sent; else `key`
+ * (HFI_KEY_MAX + 1 bytes) gets a fresh one, unless the wish brings its own.
+ */
+void hfi_replace_job(const struct hfi_job *holder, const struct hfi_job *wish, const char *uuid, char *key,
+                     struct hfi_job *job);
+
 /* A death's detail as it is kept: cleaned, cut, "" when `keep` is false or there is none. hfi_free; NULL: no memory. */
 char *hfi_detail_copy(const char *detail, bool keep);
 

@@ -74,14 +74,27 @@ struct hfi_job *hfi_job_copy(const struct hfi_job *job) {
     return copy;
 }
 
-size_t hfi_unique_scope(char *text, size_t room, const char *queue, const char *type, const char *key) {
-    if (key[0] == '\0') {
+size_t hfi_unique_scope(char *text, size_t room, const struct hfi_job *job) {
+    char period[24] = "";
+    if (job->unique_key[0] == '\0') {
         if (room > 0)
             text[0] = '\0';
         return 0;
     }
-    int length = snprintf(text, room, "%s" SEPARATOR "%s" SEPARATOR "%s", queue, type, key);
+    if (job->unique_period > 0)
+        snprintf(period, sizeof period, "%" PRId64, job->unique_period);
+    int length = snprintf(text, room, "%s" SEPARATOR "%s" SEPARATOR "%s" SEPARATOR "%s", job->queue, job->type, period, job->unique_key);
     return length > 0 ? (size_t)length : 0;
+}
+
+const char *hfi_unique_unscope(const char *scope, struct hfi_job *job) {
+    size_t prefix = strlen(job->queue) + strlen(job->type) + 2;
+    job->unique_period = 0;
+    if (strlen(scope) <= prefix)
+        return "";
+    for (scope += prefix; *scope >= '0' && *scope <= '9' && job->unique_period <= INT64_MAX / 10 - 1; scope++)
+        job->unique_period = job->unique_period * 10 + (*scope - '0');
+    return *scope == SEPARATOR[0] ? scope + 1 : "";
 }
 
 /* A text that may be absent; `*text` becomes "" then. */
@@ -174,6 +187,30 @@ static int check_curve(const struct hf_job_spec *spec, struct hfi_curve *curve, 
     return 0;
 }
 
+/* A key that a job would lose while it still may run could not be given back to it; one that a dead one held would be in
+ * the way of its own redrive. */
+static int check_unique(const struct hf_job_spec *spec, struct hf_wall now, struct hfi_job *job, struct hf_error *error) {
+    bool keyed = spec->unique_key && spec->unique_key[0];
+    if (spec->on_conflict > HF_UNIQUE_REPLACE)
+        return hfi_fail(error, HF_EINVAL, "on_conflict", "see enum hf_unique_conflict", "%" PRIu32 " is none of them", spec->on_conflict);
+    if (!keyed && (spec->on_conflict != HF_UNIQUE_KEEP || spec->unique_window_ms != 0 || spec->unique_states != 0))
+        return hfi_fail(error, HF_EINVAL, "unique_key", "name what is to be unique", "missing, but the job says how it is unique");
+    if (spec->unique_window_ms < 0 || spec->unique_window_ms > WAIT_MAX_MS)
+        return hfi_fail(error, HF_EINVAL, "unique_window_ms", "milliseconds, 0 to ten years", "%" PRId64 " ms", spec->unique_window_ms);
+    uint32_t ended = spec->unique_states & ~(uint32_t)HFI_UNIQUE_STATES;
+    if (spec->unique_states != 0 && (spec->unique_states - ended != HFI_UNIQUE_STATES ||
+                                     (ended & ~(1u << HF_JOB_SUCCEEDED | 1u << HF_JOB_CANCELLED)) != 0))
+        return hfi_fail(error, HF_EINVAL, "unique_states", "pending, waiting and running, besides them succeeded or cancelled",
+                        "0x%" PRIx32 " is no such set of states", spec->unique_states);
+    job->unique_states = spec->unique_states;
+    if (spec->unique_window_ms > 0) {
+        job->unique_period = now.us / (spec->unique_window_ms * 1000) + 1;
+        if (spec->unique_states == 0)
+            job->unique_states = HFI_UNIQUE_STATES | 1u << HF_JOB_SUCCEEDED;
+    }
+    return 0;
+}
+
 static int check_numbers(const struct hf_job_spec *spec, uint32_t max_payload, struct hf_error *error) {
     if (spec->priority < 0 || spec->priority > 9)
         return hfi_fail(error, HF_EINVAL, "priority", "0 to 9, higher runs first", "%" PRId32, spec->priority);
@@ -232,9 +269,12 @@ int hfi_spec_check(const struct hf_job_spec *given, struct hf_wall now, uint32_t
     if (code == 0)
         code = check_numbers(&spec, max_payload, error);
     if (code == 0)
+        code = check_unique(&spec, now, job, error);
+    if (code == 0)
         code = check_limit(&spec, room->limit_key, error);
     if (code == 0)
         code = check_curve(&spec, &room->curve, error);
+    room->replace = spec.on_conflict == HF_UNIQUE_REPLACE;
     job->limit_key = room->limit_key;
     job->breaker_key = job->downstream;
     return code;

@@ -49,6 +49,8 @@ struct hfi_job {
     const char *type, *queue, *downstream, *breaker_key;
     const char *limit_key;       /* `name:key` */
     const char *unique_key;      /* as given; hfi_unique_scope makes what is unique */
+    int64_t unique_period;       /* 0, or the number of the period within which it is, from 1 */
+    uint32_t unique_states;      /* bits in which it binds; 0: HFI_UNIQUE_STATES */
     const char *idempotency_key; /* as given, else `<store uuid>-<root id>`: the store puts it */
     const char *source, *source_message_id, *correlation_id, *trace_context, *tags, *content_type;
     const char *reason; /* why run_at is what it is: `curve`, `retry_after`, `breaker.open`, `snooze` … */
@@ -65,17 +67,21 @@ struct hfi_job {
 /* A copy in one block (payload, result and checkpoint too); NULL when out of memory. */
 struct hfi_job *hfi_job_copy(const struct hfi_job *job);
 
-/* `queue␟type␟key`, the scope of a unique key (I40), into `text`; "" for an empty key. Names hold no control
- * characters, so no two scopes look alike. Returns the length of the whole. */
-#define HFI_UNIQUE_SCOPE_MAX (HFI_NAME_MAX + 1 + HFI_TYPE_MAX + 1 + HFI_KEY_MAX)
-size_t hfi_unique_scope(char *text, size_t room, const char *queue, const char *type, const char *key);
-/* A unique key binds while the job is pending, waiting or running. */
+/* `queue␟type␟period␟key`, the scope of the job's unique key (I40), into `text`; "" without a key. Names hold no
+ * control characters, so no two scopes look alike. Returns the length of the whole. */
+#define HFI_UNIQUE_SCOPE_MAX (HFI_NAME_MAX + 1 + HFI_TYPE_MAX + 1 + 20 + 1 + HFI_KEY_MAX)
+size_t hfi_unique_scope(char *text, size_t room, const struct hfi_job *job);
+/* Back from a scope: sets the period, returns the key. `queue` and `type` are the job's already. */
+const char *hfi_unique_unscope(const char *scope, struct hfi_job *job);
+/* A unique key binds while the job is pending, waiting or running, and by choice when it has succeeded or was cancelled.
+ * Never in fewer states: a job could not go back to pending then, with another one under its key. */
 #define HFI_UNIQUE_STATES ((1 << HF_JOB_PENDING) | (1 << HF_JOB_WAITING) | (1 << HF_JOB_RUNNING))
 
 /* What a checked spec cannot borrow from it. Lives as long as the job that hfi_spec_check filled. */
 struct hfi_spec_room {
     struct hfi_curve curve; /* given with the job; max_executions 0: none was */
     char limit_key[HFI_LIMIT_MAX + 1];
+    bool replace;          /* HF_UNIQUE_REPLACE */
 };
 /* Checks a spec and fills `job` with borrowed texts and defaults; `max_payload` in bytes. 0, HF_EINVAL, HF_ETEXT, HF_ETOOBIG. */
 int hfi_spec_check(const struct hf_job_spec *spec, struct hf_wall now, uint32_t max_payload, struct hfi_job *job,

@@ -50,6 +50,7 @@ struct hfi_op {
 struct hfi_put {
     struct hfi_job job;            /* borrowed texts; id, lane, policy are the store's */
     const struct hfi_curve *curve; /* NULL = not given */
+    bool replace;                  /* a unique key that is taken: hfi_replace_how */
     int64_t id;                    /* out */
     bool existed;                  /* out: unique key, or source message known: id is the existing one (0 if purged) */
     /* A source message is remembered also when the unique key was taken: redelivered later it still makes nothing. */

@@ -52,7 +52,7 @@ static void wait_in_lane(struct hfi_memory_job *row) {
 
 static void bind_unique(struct hfi_memory *store, struct hfi_memory_job *row) {
     int state = row->job->state;
-    bool binds = row->scope && state >= 0 && state < 31 && (HFI_UNIQUE_STATES >> state) & 1;
+    bool binds = row->scope && state >= 0 && state < 31 && ((row->job->unique_states != 0 ? row->job->unique_states : HFI_UNIQUE_STATES) >> state) & 1;
     if (binds && !row->bound)
         hfi_index_add(&store->unique, &row->unique, row->scope, row);
     else if (!binds && row->bound)
@@ -75,6 +75,8 @@ static void tell_outcome(struct hfi_memory *store, struct hfi_memory_job *row) {
 void hfi_memory_replace(struct hfi_memory *store, struct hfi_memory_job *row, struct hfi_job *next) {
     struct hfi_job *before = row->job;
     row->job = next;
+    if (!row->scope)
+        next->unique_key = ""; /* its owner may not know yet that it lost the key */
     wait_in_lane(row);
     bind_unique(store, row);
     tell_outcome(store, row);

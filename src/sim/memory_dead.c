@@ -109,7 +109,7 @@ static int make_redriven(struct hfi_memory *store, struct hfi_op_redrive *op, co
     int code = hfi_redrive_job(op, dead->job, store->base.options.payload_max, &job);
     if (code != 0)
         return code;
-    if (hfi_unique_scope(scope, sizeof scope, job.queue, job.type, job.unique_key) > 0 &&
+    if (hfi_unique_scope(scope, sizeof scope, &job) > 0 &&
         (op->new_job = hfi_memory_holder(store, scope, NULL)) != 0)
         return HF_EEXIST;
     if (op->action->new_key)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "jobs/hands.h"
 #include "jobs/views.h"
 #include "sim/memory_state.h"
 
@@ -90,7 +91,7 @@ static int copy_record(struct hfi_memory *store, const struct hfi_job *job, stru
 static int make_row(struct hfi_memory *store, const struct hfi_job *job, struct hfi_memory_lane *lane,
                     struct hfi_memory_job *row) {
     char scope[HFI_UNIQUE_SCOPE_MAX + 1];
-    if (hfi_unique_scope(scope, sizeof scope, job->queue, job->type, job->unique_key) > 0 &&
+    if (hfi_unique_scope(scope, sizeof scope, job) > 0 &&
         !(row->scope = hfi_strdup(scope)))
         return HF_ENOMEM;
     int code = copy_record(store, job, lane, &row->job);
@@ -146,30 +147,126 @@ static int remember(struct hfi_memory *store, const char *key, int64_t job_id, i
     return 0;
 }
 
-static int put_one(struct hfi_memory *store, struct hfi_put *item) {
+/* A row that this operation changed, as it was. */
+struct changed {
+    struct hfi_memory_job *row;
+    struct hfi_memory_lane *lane;
+    struct hfi_job *job; /* NULL: it only lost its key */
+    char *scope;
+    const char *unique_key;
+};
+
+/* Another record for the row, in another lane perhaps, which has room for it. The old one is the caller's. */
+static void swap_record(struct hfi_memory *store, struct hfi_memory_job *row, struct hfi_memory_lane *lane,
+                        struct hfi_job *job) {
+    hfi_heap_remove(&row->lane->due[row->job->priority], &row->due);
+    row->lane->members[row->job->priority]--;
+    store->expiring -= row->job->expires_at_us != 0;
+    row->job = job;
+    row->lane = lane;
+    lane->members[job->priority]++;
+    store->expiring += job->expires_at_us != 0;
+    hfi_memory_replace(store, row, job);
+}
+
+static void set_key(struct hfi_memory *store, struct hfi_memory_job *row, char *scope, const char *unique_key) {
+    if (!scope && row->bound) {
+        hfi_index_remove(&store->unique, &row->unique);
+        row->bound = false;
+    }
+    row->scope = scope;
+    row->job->unique_key = unique_key;
+    hfi_memory_replace(store, row, row->job);
+}
+
+static int become(struct hfi_memory *store, struct hfi_memory_job *row, const struct hfi_job *wish,
+                  struct changed *change) {
+    char key[HFI_KEY_MAX + 1];
+    struct hfi_memory_lane *lane;
+    struct hfi_job record, *next;
+    hfi_replace_job(row->job, wish, store->base.uuid, key, &record);
+    int code = hfi_memory_lane_of(store, &record, &lane);
+    if (code == 0 && record.policy && !(record.policy = hfi_memory_policy(store, record.policy)))
+        code = HF_ENOMEM;
+    if (code == 0)
+        code = hfi_heap_reserve(&lane->due[record.priority], lane->members[record.priority] + 1);
+    if (code != 0 || !(next = hfi_job_copy(&record)))
+        return code != 0 ? code : HF_ENOMEM;
+    next->lane = lane->id;
+    *change = (struct changed){.row = row, .lane = row->lane, .job = row->job};
+    swap_record(store, row, lane, next);
+    return 0;
+}
+
+/* The key is taken by row item->id: does the new job still have to be made? */
+static int replace(struct hfi_memory *store, struct hfi_put *item, const struct hfi_job *wish,
+                   struct hfi_array *changes, bool *insert) {
+    struct hfi_memory_job *row = hfi_memory_find(store, item->id);
+    enum hfi_replace how = hfi_replace_how(row->job);
+    *insert = how == HFI_REPLACE_YIELDS;
+    if (how == HFI_REPLACE_KEEPS)
+        return 0;
+    struct changed *change = hfi_alloc(sizeof *change);
+    int code = change ? hfi_array_reserve(changes, 1) : HF_ENOMEM;
+    if (code == 0 && how == HFI_REPLACE_BECOMES)
+        code = become(store, row, wish, change);
+    if (code != 0) {
+        hfi_free(change);
+        return code;
+    }
+    if (how == HFI_REPLACE_YIELDS) {
+        *change = (struct changed){.row = row, .scope = row->scope, .unique_key = row->job->unique_key};
+        set_key(store, row, NULL, "");
+    }
+    hfi_array_append(changes, change);
+    return 0;
+}
+
+static int put_one(struct hfi_memory *store, struct hfi_put *item, struct hfi_array *changes) {
     char scope[HFI_UNIQUE_SCOPE_MAX + 1], text[HFI_NAME_MAX + HFI_KEY_MAX + 2];
     const struct hfi_job *job = &item->job;
     const char *key = message_key(job, text, sizeof text);
     const struct hfi_memory_message *seen = key ? hfi_index_find(&store->messages, key) : NULL;
-    struct hfi_memory_job *row = NULL;
     item->existed = true;
     if (seen) {
         item->id = hfi_memory_find(store, seen->job_id) ? seen->job_id : 0;
         return 0;
     }
-    bool named = hfi_unique_scope(scope, sizeof scope, job->queue, job->type, job->unique_key) > 0;
+    bool named = hfi_unique_scope(scope, sizeof scope, job) > 0;
+    struct hfi_job record = *job;
     item->id = named ? hfi_memory_holder(store, scope, NULL) : 0;
-    if (item->id == 0) {
-        struct hfi_job record = *job;
-        if (item->curve)
-            record.policy = item->curve;
-        int code = hfi_memory_insert(store, &record, &row);
-        if (code != 0)
-            return code;
-        item->id = row->job->id;
+    bool insert = item->id == 0;
+    int code = 0;
+    if (item->curve)
+        record.policy = item->curve;
+    if (!insert && item->replace)
+        code = replace(store, item, &record, changes, &insert);
+    if (code == 0 && insert) {
+        struct hfi_memory_job *row = NULL;
+        code = hfi_memory_insert(store, &record, &row);
+        item->id = code == 0 ? row->job->id : 0;
         item->existed = false;
     }
-    return key ? remember(store, key, item->id, job->created_at_us) : 0;
+    return code == 0 && key ? remember(store, key, item->id, job->created_at_us) : code;
+}
+
+/* Ends the changes of rows, the last one first when they are undone. */
+static void settle(struct hfi_memory *store, struct hfi_array *changes, bool undo) {
+    while (changes->count > 0) {
+        struct changed *change = changes->items[--changes->count];
+        if (undo && change->job) {
+            struct hfi_job *next = change->row->job;
+            swap_record(store, change->row, change->lane, change->job);
+            change->job = next;
+        } else if (undo) {
+            set_key(store, change->row, change->scope, change->unique_key);
+            change->scope = NULL;
+        }
+        hfi_free(change->job);
+        hfi_free(change->scope);
+        hfi_free(change);
+    }
+    hfi_free(changes->items);
 }
 
 /* Takes back what this operation has put so far: the last rows and messages. */
@@ -190,9 +287,11 @@ static void take_back(struct hfi_memory *store, size_t jobs, size_t messages) {
 
 int hfi_memory_put(struct hfi_memory *store, struct hfi_op_put *op) {
     size_t jobs = store->jobs.count, messages = store->inbox.count;
+    struct hfi_array changes = {0};
     int code = 0;
     for (size_t i = 0; i < op->count && code == 0; i++)
-        code = put_one(store, &op->items[i]);
+        code = put_one(store, &op->items[i], &changes);
+    settle(store, &changes, code != 0); /* of rows that are taken back, too */
     if (code != 0)
         take_back(store, jobs, messages);
     for (size_t i = 0; i < op->count && code != 0; i++) {

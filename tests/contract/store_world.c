@@ -101,6 +101,7 @@ int world_put_existing(const struct hf_job_spec *spec, int64_t *id, bool *existe
     struct hfi_op_put op = {.op = {.kind = HFI_OP_PUT}, .items = &put, .count = 1};
     assert_int_equal(hfi_spec_check(spec, world.now, 1u << 20, &put.job, &room, NULL), 0);
     put.curve = room.curve.max_executions > 0 ? &room.curve : NULL;
+    put.replace = room.replace;
     int code = world_do(&op.op);
     *id = put.id;
     *existed = put.existed;

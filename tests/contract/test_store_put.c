@@ -127,6 +127,180 @@ static void a_unique_key_gives_the_job_that_holds_it(void **state) { /* I35, I36
     assert_true(world_put(&spec) > id); /* an ended one does not */
 }
 
+static int64_t replace(struct hf_job_spec *spec, const char *payload, bool *existed) {
+    int64_t id = 0;
+    spec->on_conflict = HF_UNIQUE_REPLACE;
+    spec->payload = payload;
+    spec->payload_length = strlen(payload);
+    assert_int_equal(world_put_existing(spec, &id, existed), 0);
+    return id;
+}
+
+static void a_pending_one_is_replaced_under_its_id(void **state) { /* I40 */
+    (void)state;
+    static char large[5000];
+    struct hf_job_spec spec = world_spec("report", "default");
+    bool existed;
+    memset(large, 'x', sizeof large - 1);
+    spec.unique_key = "daily";
+    spec.payload = large; /* of the side table */
+    spec.payload_length = sizeof large - 1;
+    spec.correlation_id = "old";
+    spec.run_at_us = T0 + HOUR;
+    spec.priority = 2;
+    int64_t id = world_put(&spec);
+    spec.run_at_us = T0 + MINUTE;
+    spec.priority = 5;
+    spec.correlation_id = NULL;
+    spec.downstream = "other"; /* another lane */
+    assert_int_equal(replace(&spec, "new", &existed), id);
+    assert_true(existed);
+    const struct hf_job_view *view = world_job(id);
+    assert_int_equal(view->state, HF_JOB_PENDING);
+    assert_int_equal(view->run_at_us, T0 + MINUTE);
+    assert_int_equal(view->priority, 5);
+    assert_string_equal(view->correlation_id, "");
+    assert_string_equal(view->downstream, "other");
+    assert_string_equal(view->unique_key, "daily");
+    assert_int_equal(view->payload_length, 3);
+    assert_memory_equal(view->payload, "new", 3);
+    assert_int_equal(world_counts().pending, 1);
+    assert_null(world_start_type("report")); /* not due before its new time */
+    world.now.us += MINUTE;
+    struct hfi_job *job = world_start_type("report");
+    assert_non_null(job);
+    assert_int_equal(job->id, id);
+    assert_memory_equal(job->payload, "new", 3);
+    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+}
+
+static void one_that_waits_for_its_retry_begins_anew_under_another_key(void **state) { /* I40 */
+    (void)state;
+    struct hf_job_spec spec = world_spec("report", "default");
+    char before[120];
+    bool existed;
+    spec.unique_key = "daily";
+    int64_t id = world_put(&spec);
+    struct hfi_job *job = world_start_type("report");
+    assert_int_equal(world_fail(&job, false), 0);
+    assert_int_equal(world_job(id)->failures, 1);
+    snprintf(before, sizeof before, "%s", world_job(id)->idempotency_key);
+    assert_int_equal(replace(&spec, "corrected", &existed), id);
+    const struct hf_job_view *view = world_job(id);
+    assert_int_equal(view->executions, 0);
+    assert_int_equal(view->failures, 0);
+    assert_string_equal(view->error_type, "");
+    assert_int_equal(view->run_at_us, T0);
+    assert_string_not_equal(view->idempotency_key, before); /* the old payload may have been sent under it */
+    assert_int_equal(world_history(id), 1);                 /* which stays on the record */
+    job = world_start_type("report");
+    assert_int_equal(job->id, id);
+    assert_int_equal(job->executions, 1);
+    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+    assert_int_equal(world_history(id), 2);
+}
+
+static void replacing_a_running_one_makes_exactly_one_successor(void **state) { /* I40 */
+    (void)state;
+    struct hf_job_spec spec = world_spec("report", "default");
+    bool existed;
+    spec.unique_key = "daily";
+    int64_t id = world_put(&spec), next = 0;
+    struct hfi_job *job = world_start_type("report");
+    next = replace(&spec, "second", &existed);
+    assert_false(existed);
+    assert_true(next > id);
+    for (int i = 0; i < 10; i++) { /* and again: the successor's payload, no further job */
+        assert_int_equal(replace(&spec, "third", &existed), next);
+        assert_true(existed);
+    }
+    spec.on_conflict = HF_UNIQUE_KEEP;
+    int64_t again;
+    assert_int_equal(world_put_existing(&spec, &again, &existed), 0);
+    assert_true(existed);
+    assert_int_equal(again, next);
+    assert_int_equal(world_counts().pending, 1);
+    assert_int_equal(world_fail(&job, false), 0); /* the first may go back to pending: it has no key any more */
+    assert_int_equal(world_job(id)->state, HF_JOB_PENDING);
+    assert_string_equal(world_job(id)->unique_key, "");
+    assert_int_equal(world_counts().pending, 2);
+    job = world_start_type("report");
+    assert_int_equal(job->id, next);
+    assert_memory_equal(job->payload, "third", 5);
+    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+    assert_true(world_put(&spec) > next);
+}
+
+static void a_key_of_a_period_is_free_in_the_next_one(void **state) {
+    (void)state;
+    struct hf_job_spec spec = world_spec("report", "default");
+    int64_t again;
+    bool existed;
+    spec.unique_key = "daily";
+    spec.unique_window_ms = 3600000;
+    world.now.us = T0 / HOUR * HOUR + 10 * MINUTE;
+    int64_t id = world_put(&spec);
+    struct hfi_job *job = world_start_type("report");
+    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+    world.now.us += 49 * MINUTE;
+    assert_int_equal(world_put_existing(&spec, &again, &existed), 0); /* it has succeeded: once an hour is enough */
+    assert_true(existed);
+    assert_int_equal(again, id);
+    assert_int_equal(replace(&spec, "x", &existed), id); /* what has ended is not replaced */
+    assert_true(existed);
+    assert_int_equal(world_job(id)->state, HF_JOB_SUCCEEDED);
+    assert_int_equal(world_job(id)->payload_length, 0);
+    world.now.us += MINUTE;
+    spec.on_conflict = HF_UNIQUE_KEEP;
+    int64_t next = world_put(&spec);
+    assert_true(next > id);
+    assert_string_equal(world_job(next)->unique_key, "daily");
+    spec.unique_window_ms = 0; /* without a period it is another key */
+    assert_true(world_put(&spec) > next);
+}
+
+static void states_say_how_long_a_key_is_held(void **state) {
+    (void)state;
+    struct hf_job_spec spec = world_spec("report", "default");
+    int64_t again;
+    bool existed;
+    spec.unique_key = "once";
+    spec.unique_states = 1u << HF_JOB_PENDING | 1u << HF_JOB_WAITING | 1u << HF_JOB_RUNNING | 1u << HF_JOB_CANCELLED;
+    int64_t id = world_put(&spec);
+    struct hfi_op_cancel cancel = {.op = {.kind = HFI_OP_CANCEL}, .id = id, .actor = "me", .reason = "", .now = world.now};
+    assert_int_equal(world_do(&cancel.op), 0);
+    assert_int_equal(world_put_existing(&spec, &again, &existed), 0);
+    assert_true(existed);
+    assert_int_equal(again, id);
+    spec.unique_key = "twice"; /* not when it has succeeded */
+    id = world_put(&spec);
+    struct hfi_job *job = world_start_type("report");
+    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+    assert_true(world_put(&spec) > id);
+}
+
+static void a_bulk_that_replaces_its_own_jobs_keeps_one_of_each_key(void **state) { /* I36, I40 */
+    (void)state;
+    struct hfi_put puts[3];
+    struct hfi_spec_room rooms[3];
+    struct hf_job_spec spec = world_spec("bulk", NULL);
+    static const char *const payloads[] = {"a", "b", "c"};
+    memset(puts, 0, sizeof puts);
+    spec.unique_key = "k";
+    spec.on_conflict = HF_UNIQUE_REPLACE;
+    for (int i = 0; i < 3; i++) {
+        spec.payload = payloads[i];
+        spec.payload_length = 1;
+        assert_int_equal(hfi_spec_check(&spec, world.now, 1000, &puts[i].job, &rooms[i], NULL), 0);
+        puts[i].replace = rooms[i].replace;
+    }
+    struct hfi_op_put op = {.op = {.kind = HFI_OP_PUT}, .items = puts, .count = 3};
+    assert_int_equal(world_do(&op.op), 0);
+    assert_int_equal(puts[2].id, puts[0].id);
+    assert_memory_equal(world_job(puts[0].id)->payload, "c", 1);
+    assert_int_equal(world_counts().pending, 1);
+}
+
 static void the_scope_of_a_key_is_queue_and_type(void **state) { /* I40 */
     (void)state;
     struct hf_job_spec spec = world_spec("a", "one");
@@ -255,6 +429,11 @@ WORLD_MAIN(WORLD_TEST(ids_grow_and_are_never_reused), WORLD_TEST(a_new_job_is_pe
            WORLD_TEST(a_payload_may_hold_every_byte_at_any_size),
            WORLD_TEST(texts_of_many_scripts_come_back_as_they_went),
            WORLD_TEST(a_unique_key_gives_the_job_that_holds_it), WORLD_TEST(the_scope_of_a_key_is_queue_and_type),
+           WORLD_TEST(a_pending_one_is_replaced_under_its_id),
+           WORLD_TEST(one_that_waits_for_its_retry_begins_anew_under_another_key),
+           WORLD_TEST(replacing_a_running_one_makes_exactly_one_successor),
+           WORLD_TEST(a_key_of_a_period_is_free_in_the_next_one), WORLD_TEST(states_say_how_long_a_key_is_held),
+           WORLD_TEST(a_bulk_that_replaces_its_own_jobs_keeps_one_of_each_key),
            WORLD_TEST(bulk_is_all_or_none_and_sees_its_own_keys),
            WORLD_TEST(one_commit_takes_many_operations_each_with_its_own_code),
            WORLD_TEST(a_source_message_makes_one_job_ever),

@@ -162,6 +162,43 @@ static void contradictions_are_refused(void **state) {
 }
 
 /* A caller built against an older header has a shorter struct. */
+static void uniqueness_is_said_in_full_or_not_at_all(void **state) {
+    (void)state;
+    struct hf_job_spec spec;
+    struct hfi_job job;
+    struct hfi_spec_room room;
+    const uint32_t live = 1u << HF_JOB_PENDING | 1u << HF_JOB_WAITING | 1u << HF_JOB_RUNNING;
+    hf_job_spec_init(&spec);
+    spec.type = "t";
+    spec.on_conflict = HF_UNIQUE_REPLACE;
+    assert_int_equal(check(&spec, &job, &room), HF_EINVAL); /* of what? */
+    spec.unique_key = "k";
+    assert_int_equal(check(&spec, &job, &room), 0);
+    assert_true(room.replace);
+    spec.on_conflict = HF_UNIQUE_REPLACE + 1;
+    assert_int_equal(check(&spec, &job, &room), HF_EINVAL);
+    spec.on_conflict = HF_UNIQUE_KEEP;
+    const uint32_t bad[] = {1u << HF_JOB_PENDING, live & ~(1u << HF_JOB_RUNNING), live | 1u << HF_JOB_DEAD, live | 1u << 7, UINT32_MAX};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        spec.unique_states = bad[i];
+        assert_int_equal(check(&spec, &job, &room), HF_EINVAL);
+    }
+    spec.unique_states = live | 1u << HF_JOB_SUCCEEDED | 1u << HF_JOB_CANCELLED;
+    assert_int_equal(check(&spec, &job, &room), 0);
+    assert_int_equal(job.unique_states, spec.unique_states);
+    spec.unique_window_ms = -1;
+    assert_int_equal(check(&spec, &job, &room), HF_EINVAL);
+    spec.unique_window_ms = INT64_MAX;
+    assert_int_equal(check(&spec, &job, &room), HF_EINVAL);
+    spec.unique_window_ms = 1;
+    assert_int_equal(check(&spec, &job, &room), 0);
+    assert_true(job.unique_period > 0);
+    assert_int_equal(job.unique_states, spec.unique_states); /* as said; else succeeded belongs to it */
+    spec.unique_states = 0;
+    assert_int_equal(check(&spec, &job, &room), 0);
+    assert_int_equal(job.unique_states, live | 1u << HF_JOB_SUCCEEDED);
+}
+
 static void shorter_specs_get_the_defaults(void **state) {
     (void)state;
     struct hfi_job job;
@@ -178,12 +215,29 @@ static void shorter_specs_get_the_defaults(void **state) {
 static void scopes_keep_queue_and_type_apart_I40(void **state) {
     (void)state;
     char a[HFI_UNIQUE_SCOPE_MAX + 1], b[HFI_UNIQUE_SCOPE_MAX + 1];
-    assert_int_equal(hfi_unique_scope(a, sizeof a, "q", "t", "k"), 5);
-    hfi_unique_scope(b, sizeof b, "q2", "t", "k");
+    struct hfi_job job = {.queue = "q", .type = "t", .unique_key = "k"}, back = {.queue = "q", .type = "t"};
+    assert_int_equal(hfi_unique_scope(a, sizeof a, &job), 6);
+    assert_string_equal(hfi_unique_unscope(a, &back), "k");
+    assert_int_equal(back.unique_period, 0);
+    job.queue = "q2";
+    hfi_unique_scope(b, sizeof b, &job);
     assert_string_not_equal(a, b);
-    hfi_unique_scope(b, sizeof b, "q", "t2", "k");
+    job.queue = "q";
+    job.type = "t2";
+    hfi_unique_scope(b, sizeof b, &job);
     assert_string_not_equal(a, b);
-    assert_int_equal(hfi_unique_scope(b, sizeof b, "q", "t", ""), 0);
+    job.type = "t";
+    job.unique_period = 12345;
+    job.unique_key = "7\x1f" "odd";
+    hfi_unique_scope(a, sizeof a, &job);
+    assert_string_equal(hfi_unique_unscope(a, &back), job.unique_key);
+    assert_int_equal(back.unique_period, 12345);
+    job.unique_key = "12345\x1f" "7\x1f" "odd"; /* no key looks like a period and a key */
+    job.unique_period = 0;
+    hfi_unique_scope(b, sizeof b, &job);
+    assert_string_not_equal(a, b);
+    job.unique_key = "";
+    assert_int_equal(hfi_unique_scope(b, sizeof b, &job), 0);
     assert_string_equal(b, "");
 }
 
@@ -193,6 +247,7 @@ int main(void) {
         cmocka_unit_test(defaults_are_filled),
         cmocka_unit_test(everything_given_arrives),
         cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(uniqueness_is_said_in_full_or_not_at_all),
         cmocka_unit_test(shorter_specs_get_the_defaults),
         cmocka_unit_test(scopes_keep_queue_and_type_apart_I40),
     };

@@ -103,6 +103,7 @@ int hfi_sqlite_read_job(struct hfi_sqlite *store, sqlite3_stmt *statement, struc
 int hfi_sqlite_load(struct hfi_sqlite *store, int64_t id, struct hfi_job **job);
 /* Writes `to` over `from`, iff id, epoch, state and cancel request are still those of `from`; `*written` says. */
 int hfi_sqlite_store_row(struct hfi_sqlite *store, const struct hfi_job *from, const struct hfi_job *to, bool *written);
+int hfi_sqlite_become_row(struct hfi_sqlite *store, struct hfi_job *job); /* hfi_replace_job made it; lane, policy set */
 int hfi_sqlite_insert_row(struct hfi_sqlite *store, struct hfi_job *job);
 void hfi_sqlite_count(struct hfi_sqlite *store, int from, int to); /* states; -1 = none */
 

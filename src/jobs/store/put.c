@@ -5,7 +5,9 @@
  */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/hands.h"
 #include "jobs/store/internal.h"
 
 /* A number no job ever had. Taken from the table once per transaction and put back at its end. */
@@ -46,7 +48,7 @@ int hfi_sqlite_unique_holder(struct hfi_sqlite *store, const struct hfi_job *job
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_JOB_UNIQUE);
     if (!statement)
         return store->fault;
-    hfi_unique_scope(scope, sizeof scope, job->queue, job->type, job->unique_key);
+    hfi_unique_scope(scope, sizeof scope, job);
     sqlite3_bind_text(statement, 1, scope, -1, SQLITE_STATIC);
     if (hfi_sql_row(store, statement))
         *holder = sqlite3_column_int64(statement, 0);
@@ -90,16 +92,55 @@ static int inbox_add(struct hfi_sqlite *store, const struct hfi_put *put) {
     return hfi_sql_run(store, statement);
 }
 
-static int insert(struct hfi_sqlite *store, struct hfi_put *put) {
+/* Lane and policy. */
+static int place(struct hfi_sqlite *store, struct hfi_put *put) {
     struct hfi_job *job = &put->job;
     struct hfi_lane_texts lane = {job->queue, job->type, job->downstream, job->breaker_key, job->limit_key};
-    if (hfi_sqlite_lane(store, &lane, &job->lane) != 0 ||
-        (put->curve && hfi_sqlite_policy(store, put->curve, &job->policy) != 0) || hfi_sqlite_next_id(store, &job->id) != 0)
+    if (hfi_sqlite_lane(store, &lane, &job->lane) == 0 && put->curve)
+        hfi_sqlite_policy(store, put->curve, &job->policy);
+    return store->fault;
+}
+
+static int insert(struct hfi_sqlite *store, struct hfi_put *put) {
+    struct hfi_job *job = &put->job;
+    if (place(store, put) != 0 || hfi_sqlite_next_id(store, &job->id) != 0)
         return store->fault;
     if (job->root_id == 0)
         job->root_id = job->id;
     put->id = job->id;
     return hfi_sqlite_insert_row(store, job);
+}
+
+static int become(struct hfi_sqlite *store, struct hfi_put *put, const struct hfi_job *holder) {
+    char key[HFI_KEY_MAX + 1];
+    struct hfi_job job;
+    if (place(store, put) != 0)
+        return store->fault;
+    hfi_replace_job(holder, &put->job, store->base.uuid, key, &job);
+    return hfi_sqlite_become_row(store, &job);
+}
+
+/* The key is taken by job put->id. */
+static int replace(struct hfi_sqlite *store, struct hfi_put *put) {
+    struct hfi_job *holder;
+    int code = hfi_sqlite_load(store, put->id, &holder);
+    if (code != 0)
+        return store->fault != 0 ? store->fault : hfi_sqlite_fault(store, SQLITE_CORRUPT); /* its key was found a moment ago */
+    enum hfi_replace how = hfi_replace_how(holder);
+    if (how == HFI_REPLACE_BECOMES) {
+        become(store, put, holder);
+    } else if (how == HFI_REPLACE_YIELDS) {
+        sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_JOB_YIELD);
+        put->existed = false;
+        if (statement) {
+            sqlite3_bind_int64(statement, 1, holder->id);
+            hfi_sql_run(store, statement);
+        }
+        if (store->fault == 0)
+            insert(store, put);
+    }
+    hfi_free(holder);
+    return store->fault;
 }
 
 static int put_one(struct hfi_sqlite *store, struct hfi_put *put) {
@@ -113,7 +154,11 @@ static int put_one(struct hfi_sqlite *store, struct hfi_put *put) {
     if (hfi_sqlite_unique_holder(store, &put->job, &put->id) != 0)
         return store->fault;
     put->existed = put->id != 0;
-    if (!put->existed && insert(store, put) != 0)
+    if (put->existed && put->replace)
+        replace(store, put);
+    else if (!put->existed)
+        insert(store, put);
+    if (store->fault != 0)
         return store->fault;
     return message ? inbox_add(store, put) : 0;
 }

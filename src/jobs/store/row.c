@@ -96,8 +96,7 @@ void hfi_sqlite_read_row(sqlite3_stmt *statement, struct hfi_job *job, int64_t *
 }
 
 void hfi_sqlite_unscope(struct hfi_job *job) {
-    size_t prefix = strlen(job->queue) + strlen(job->type) + 2;
-    job->unique_key = strlen(job->unique_key) > prefix ? job->unique_key + prefix : "";
+    job->unique_key = hfi_unique_unscope(job->unique_key, job);
 }
 
 /* The whole record. 0 or a fault. */
@@ -218,6 +217,10 @@ int hfi_sqlite_store_row(struct hfi_sqlite *store, const struct hfi_job *from, c
     return 0;
 }
 
+static uint32_t unique_states(const struct hfi_job *job) {
+    return job->unique_states != 0 ? job->unique_states : HFI_UNIQUE_STATES;
+}
+
 static bool needs_spec(const struct hfi_job *job) {
     return *job->idempotency_key || *job->source || *job->source_message_id || *job->correlation_id ||
            *job->trace_context || *job->tags || *job->content_type || job->payload_length > INLINE_PAYLOAD;
@@ -246,7 +249,7 @@ int hfi_sqlite_insert_row(struct hfi_sqlite *store, struct hfi_job *job) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_JOB_ADD);
     if (!statement)
         return store->fault;
-    hfi_unique_scope(scope, sizeof scope, job->queue, job->type, job->unique_key);
+    hfi_unique_scope(scope, sizeof scope, job);
     sqlite3_bind_int64(statement, 1, job->id);
     sqlite3_bind_int(statement, 2, job->state);
     sqlite3_bind_int(statement, 3, job->priority);
@@ -262,7 +265,7 @@ int hfi_sqlite_insert_row(struct hfi_sqlite *store, struct hfi_job *job) {
     hfi_bind_number(statement, 10, job->policy ? job->policy->id : 0);
     hfi_bind_number(statement, 11, job->root_id == job->id ? 0 : job->root_id);
     hfi_bind_number(statement, 12, job->parent_id);
-    hfi_bind_number(statement, 13, *scope ? HFI_UNIQUE_STATES : 0);
+    hfi_bind_number(statement, 13, *scope ? unique_states(job) : 0);
     hfi_bind_text(statement, 14, scope);
     hfi_bind_text(statement, 15, job->reason);
     sqlite3_bind_int(statement, 16, spec);
@@ -270,6 +273,42 @@ int hfi_sqlite_insert_row(struct hfi_sqlite *store, struct hfi_job *job) {
     if (hfi_sql_run(store, statement) != 0 || (spec && insert_spec(store, job) != 0))
         return store->fault;
     hfi_sqlite_count(store, -1, job->state);
+    if (job->state == HF_JOB_PENDING)
+        hfi_sqlite_lane_due(store, job->lane, job->run_at_us);
+    return 0;
+}
+
+static int drop(struct hfi_sqlite *store, enum hfi_sql which, int64_t id) {
+    sqlite3_stmt *statement = hfi_sql(store, which);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, id);
+    return hfi_sql_run(store, statement);
+}
+
+int hfi_sqlite_become_row(struct hfi_sqlite *store, struct hfi_job *job) {
+    bool spec = needs_spec(job);
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_JOB_BECOME);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, job->id);
+    sqlite3_bind_int(statement, 2, job->priority);
+    sqlite3_bind_int64(statement, 3, job->lane);
+    sqlite3_bind_int64(statement, 4, job->run_at_us);
+    hfi_bind_number(statement, 5, job->expires_at_us);
+    hfi_bind_number(statement, 6, job->max_executions);
+    if (job->execution_timeout_ms >= 0)
+        sqlite3_bind_int64(statement, 7, job->execution_timeout_ms);
+    else
+        sqlite3_bind_null(statement, 7);
+    hfi_bind_number(statement, 8, job->policy ? job->policy->id : 0);
+    hfi_bind_number(statement, 9, unique_states(job));
+    hfi_bind_text(statement, 10, job->reason);
+    sqlite3_bind_int(statement, 11, spec);
+    hfi_bind_bytes(statement, 12, job->payload, job->payload_length > INLINE_PAYLOAD ? 0 : job->payload_length);
+    if (hfi_sql_run(store, statement) != 0 || drop(store, HFI_SQL_PRUNE_SPEC, job->id) != 0 ||
+        drop(store, HFI_SQL_CHECKPOINT_DROP, job->id) != 0 || (spec && insert_spec(store, job) != 0))
+        return store->fault;
     if (job->state == HF_JOB_PENDING)
         hfi_sqlite_lane_due(store, job->lane, job->run_at_us);
     return 0;

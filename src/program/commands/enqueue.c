@@ -111,7 +111,7 @@ const struct hfi_command hfi_command_enqueue = {
     .about = "The payload is bytes: a text, a file, or - for stdin. What the configuration says about the type (queue, downstream,\n"
              "curve, executions) is fixed with the job. --ndjson reads lines such as\n"
              "{\"type\":\"charge\",\"payload\":{\"amount\":7}} with the fields type, payload (a text: its bytes; else its compact JSON)\n"
-             "or payload_base64, queue, priority, in, at, max_executions, curve, unique, limit, expires_in, correlation,\n"
+             "or payload_base64, queue, priority, in, at, max_executions, curve, unique, replace, unique_for, limit, expires_in, correlation,\n"
              "downstream, content_type, idempotency_key, tags, source, source_message_id; flags and TYPE are defaults for them.\n"
              "It commits 500 lines at a time; a wrong line is named and nothing of its 500 is enqueued.",
     .example = "holdfast enqueue charge '{\"order\":17}' --unique order-17 --in 5m\n"

@@ -76,6 +76,9 @@ int hfi_spec_from_flags(struct hfi_spec *to, const struct hfi_options *options, 
     if (hfi_flag(options, "expires-in")->given)
         spec->expires_at_us = from_now(now_us, hfi_flag(options, "expires-in")->number);
     spec->unique_key = hfi_flag_text(options, "unique", NULL);
+    spec->on_conflict = hfi_flag(options, "replace")->given ? HF_UNIQUE_REPLACE : HF_UNIQUE_KEEP;
+    if (hfi_flag(options, "unique-for")->given)
+        spec->unique_window_ms = hfi_flag(options, "unique-for")->number;
     spec->correlation_id = hfi_flag_text(options, "correlation", NULL);
     spec->downstream = hfi_flag_text(options, "downstream", NULL);
     spec->content_type = hfi_flag_text(options, "content-type", NULL);
@@ -110,15 +113,26 @@ static int take_text(struct line *line, const char *key, const json_t *value, co
     return strlen(*to) == json_string_length(value) ? 0 : refuse(line, key, "leave it out", "it holds a NUL");
 }
 
-static int take_duration(struct line *line, const char *key, const json_t *value, int64_t *at_us) {
+static int take_span(struct line *line, const char *key, const json_t *value, int64_t *ms) {
     const char *text = NULL;
-    int64_t ms = 0;
     int code = take_text(line, key, value, &text);
-    if (code != 0)
-        return code;
-    if (hf_duration_parse(text, &ms) != 0)
-        return refuse(line, key, "write \"250ms\", \"5s\", \"2m\", \"1h\" or \"7d\"", "it is not a duration with a unit");
-    *at_us = from_now(line->now_us, ms);
+    if (code == 0 && hf_duration_parse(text, ms) != 0)
+        code = refuse(line, key, "write \"250ms\", \"5s\", \"2m\", \"1h\" or \"7d\"", "it is not a duration with a unit");
+    return code;
+}
+
+static int take_duration(struct line *line, const char *key, const json_t *value, int64_t *at_us) {
+    int64_t ms = 0;
+    int code = take_span(line, key, value, &ms);
+    if (code == 0)
+        *at_us = from_now(line->now_us, ms);
+    return code;
+}
+
+static int take_replace(struct line *line, const json_t *value) {
+    if (!json_is_boolean(value))
+        return refuse(line, "replace", "", "it has to be true or false");
+    line->to->spec.on_conflict = json_is_true(value) ? HF_UNIQUE_REPLACE : HF_UNIQUE_KEEP;
     return 0;
 }
 
@@ -205,7 +219,7 @@ static const struct {
     {"source", offsetof(struct hf_job_spec, source)},
     {"source_message_id", offsetof(struct hf_job_spec, source_message_id)},
 };
-static const char *const others[] = {"payload", "payload_base64", "priority", "in", "at", "max_executions", "curve", "limit", "expires_in"};
+static const char *const others[] = {"payload", "payload_base64", "priority", "in", "at", "max_executions", "curve", "limit", "expires_in", "replace", "unique_for"};
 
 static int unknown(struct line *line, const char *key) {
     struct hfi_nearest nearest;
@@ -241,6 +255,10 @@ static int take(struct line *line, const char *key, const json_t *value) {
         return take_curve(line, value);
     if (strcmp(key, "limit") == 0)
         return take_limit(line, value);
+    if (strcmp(key, "replace") == 0)
+        return take_replace(line, value);
+    if (strcmp(key, "unique_for") == 0)
+        return take_span(line, key, value, &spec->unique_window_ms);
     if (strcmp(key, "priority") == 0) {
         code = take_number(line, key, value, 0, 9, &number);
         spec->priority = (int32_t)number;

@@ -23,6 +23,8 @@ struct hfi_spec {
         {.name = "max-executions", .kind = HFI_FLAG_NUMBER, .value = "N", .help = "executions before it is dead", .min = 1, .max = 10000}, \
         {.name = "curve", .kind = HFI_FLAG_TEXT, .value = "\"60s,5m\"", .help = "waits between executions"},                     \
         {.name = "unique", .kind = HFI_FLAG_TEXT, .value = "KEY", .help = "at most one such job that has not ended"},            \
+        {.name = "replace", .kind = HFI_FLAG_SWITCH, .help = "with --unique: such a job that waits becomes this one, one that runs is succeeded by it"}, \
+        {.name = "unique-for", .kind = HFI_FLAG_DURATION, .min = 1, .value = "D", .help = "with --unique: one in each such period (from 1970 UTC), succeeded or not"}, \
         {.name = "limit", .kind = HFI_FLAG_TEXT, .value = "NAME:KEY", .help = "belongs to this limit; kept, but no limit is enforced yet"}, \
         {.name = "expires-in", .kind = HFI_FLAG_DURATION, .min = 1, .value = "D", .help = "not started later than D from now"},            \
         {.name = "correlation", .kind = HFI_FLAG_TEXT, .value = "ID", .help = "id for logs and alerts, up to 64 bytes"},         \

@@ -70,3 +70,24 @@ $ holdfast enqueue --ndjson twice.ndjson --store sqlite:twice.db --json
 
 $ printf '\357\273\277{"type":"t"}\n' > mark; holdfast enqueue --ndjson mark --store sqlite:mark.db
 1 jobs enqueued
+
+# Unique keys: kept, replaced, one in a period.
+$ holdfast enqueue t old --unique k --in 1h --store sqlite:unique.db
+1
+$ holdfast enqueue t new --unique k --in 2h --store sqlite:unique.db
+1
+$ holdfast enqueue t newer --unique k --replace --in 2h --json --store sqlite:unique.db
+{"id":1,"existed":true}
+$ holdfast job show 1 --json --store sqlite:unique.db
+~ .*"payload":"newer".*
+$ printf '{"type":"t","payload":"newest","unique":"k","replace":true}\n{"type":"t","unique":"h","unique_for":"1000d"}\n{"type":"t","unique":"h","unique_for":"1000d"}\n' | holdfast enqueue --ndjson --store sqlite:unique.db
+1 jobs enqueued, 2 were there already
+$ holdfast job show 1 --json --store sqlite:unique.db
+~ .*"payload":"newest".*
+$ holdfast enqueue t --replace --store sqlite:unique.db
+! holdfast: unique_key: missing, but the job says how it is unique (name what is to be unique)
+[2]
+$ printf '{"type":"t","unique":"k","replace":1}\n' | holdfast enqueue --ndjson --store sqlite:unique.db
+! holdfast: stdin:1: replace: it has to be true or false
+! holdfast: 0 jobs were enqueued before it, none of lines 1 to 1
+[2]
