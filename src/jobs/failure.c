@@ -147,9 +147,12 @@ void hfi_failure_outcome(const struct hfi_event *event, const struct hfi_rules *
         judge(event, rules, "exhausted", change, failure);
 }
 
-/* More than the allowed crashes within the window, this one included? */
+/*
+ * More than the allowed crashes within the window, this one included, and nobody but the job to blame for it? Jobs that
+ * run no code of their own in or beside the process (http, noop) never took it down.
+ */
 static bool crashes_too_often(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_job *job) {
-    if (!event->crash)
+    if (!event->crash || !job->runs_code)
         return false;
     if (job->crash_window_us == 0 || hfi_sub(event->now.us, job->crash_window_us) > CRASH_WINDOW_US) {
         job->crash_window_us = event->now.us;
@@ -157,7 +160,7 @@ static bool crashes_too_often(const struct hfi_event *event, const struct hfi_ru
     }
     if (job->crashes < UINT32_MAX)
         job->crashes++;
-    return job->crashes > rules->max_crashes;
+    return job->crashes > rules->max_crashes && job->alone;
 }
 
 void hfi_failure_lapse(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change,

@@ -34,6 +34,8 @@ void hfi_hand_start(struct hfi_hand *hand, int64_t node, struct hf_wall now, con
     begin(hand, HFI_EVENT_STARTED, node, now);
     hand->rules.policy = lane ? lane->policy : NULL;
     hand->rules.repeatable = !lane || !lane->not_repeatable;
+    hand->rules.runs_code = lane && lane->runs_code;
+    hand->rules.alone = lane && lane->alone;
 }
 
 bool hfi_probe_suits(const struct hfi_job *job, const struct hfi_rules *rules) {
@@ -177,6 +179,16 @@ void hfi_alert_fill(struct hfi_alert *alert, const struct hfi_change *change, st
     hfi_text_copy(alert->correlation_id, sizeof alert->correlation_id, change->job.correlation_id);
 }
 
+uint32_t hfi_share_of(const struct hfi_op_share *op, uint64_t others, uint32_t nodes) {
+    uint64_t free = others < op->max ? op->max - others : 0;
+    uint64_t fair = op->whole ? op->max : (op->max + (uint64_t)nodes - 1) / nodes;
+    uint64_t held = free < fair ? free : fair;
+    if (op->whole && others > 0)
+        held = 0;
+    held = held < op->want ? held : op->want;
+    return held > op->keep ? (uint32_t)held : op->keep;
+}
+
 void hfi_downstream_merge(struct hfi_downstream_state *row, const struct hfi_downstream_state *wish, unsigned set) {
     if (set & HFI_DOWNSTREAM_FORCED) {
         row->forced = wish->forced;
@@ -188,6 +200,7 @@ void hfi_downstream_merge(struct hfi_downstream_state *row, const struct hfi_dow
         row->gate_until_us = wish->gate_until_us;
         row->unhealthy_since_us = wish->unhealthy_since_us;
         row->trips = wish->trips;
+        row->ramp_from_us = wish->ramp_from_us;
     }
     if (set & HFI_DOWNSTREAM_FORCED || row->forced == 0) /* why a person forced it stands over why the breaker opened */
         hfi_text_copy(row->reason, sizeof row->reason, wish->reason);

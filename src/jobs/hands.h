@@ -32,6 +32,10 @@ void hfi_hand_requeue(struct hfi_hand *hand, const struct hfi_op_requeue *op);
 /* What a write of one downstream makes of its row: control, phase, the reason of whichever is in force; version + 1. */
 void hfi_downstream_merge(struct hfi_downstream_state *row, const struct hfi_downstream_state *wish, unsigned set);
 
+/* What a node may have of something shared, when `nodes` want some of it, itself among them, and the others hold
+ * `others`: at most its part of the maximum, at least what it uses. */
+uint32_t hfi_share_of(const struct hfi_op_share *op, uint64_t others, uint32_t nodes);
+
 /* Jitter without a generator: no two ownerships of a job share it, and a repeated transaction gives the same again. */
 uint64_t hfi_hand_random(const struct hfi_job *job);
 /* The book's rules for the job of this hand: lapse and quarantine need them, requeue, expire and cancel none. */

@@ -379,6 +379,7 @@ void hfi_rulebook_for(const struct hfi_rulebook *book, const struct hfi_job *job
     memset(rules, 0, sizeof *rules);
     rules->policy = policy_of(book, entry, job->queue);
     rules->repeatable = !entry || entry->type.options.repeatable; /* of another node's type the record knows */
+    rules->runs_code = entry && hfi_runs_code(&entry->type);
     rules->max_crashes = book->max_crashes;
     rules->max_give_backs = book->max_give_backs;
     rules->retry_after_cap_ms = RETRY_AFTER_CAP_MS;

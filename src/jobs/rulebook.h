@@ -31,6 +31,10 @@ size_t hfi_rulebook_type_count(const struct hfi_rulebook *book);
 const struct hfi_type *hfi_rulebook_type_at(const struct hfi_rulebook *book, size_t index);
 /* The policy for a job of this type in this queue, when the job brought none. Lives as long as the book. */
 const struct hfi_curve *hfi_rulebook_policy(const struct hfi_rulebook *book, const char *type, const char *queue);
+/* Do its jobs run code that may take the node down? */
+static inline bool hfi_runs_code(const struct hfi_type *type) {
+    return type->options.kind == HF_KIND_NATIVE || type->options.kind == HF_KIND_EXEC;
+}
 /* The rules for a job; random is left 0, unhealthy_since_us 0. */
 void hfi_rulebook_for(const struct hfi_rulebook *book, const struct hfi_job *job, struct hfi_rules *rules);
 /* Alert sinks that hear of deaths. */

@@ -24,7 +24,7 @@
 
 #define HFI_OP_MAP(X)                                                                                        \
     X(PUT) X(JOIN) X(BEAT) X(LEAVE) X(NODES) X(LANES) X(CLAIM) X(APPLY) X(SWEEP) X(EXPIRE) X(QUARANTINE)     \
-        X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(ALERTS) X(ALERT_END) X(NOTE) \
+        X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(SHARE) X(ALERTS) X(ALERT_END) X(NOTE) \
         X(PRUNE)
 enum hfi_op_kind {
 #define HFI_OP_MEMBER(name) HFI_OP_##name,
@@ -104,12 +104,13 @@ struct hfi_op_nodes {
     size_t count;
 };
 
-/* Lanes: interned (queue, type, breaker key, limit key). */
+/* Lanes: interned (queue, type, breaker key, limit key), apart for jobs that are started alone. */
 struct hfi_lane_row {
     int64_t lane;
     int64_t next_due_us; /* lower bound of the earliest pending run_at; INT64_MAX = none pending */
     bool paused;         /* its queue is */
     uint32_t limit_running, queue_running; /* with `running`: jobs of its limit key, of its queue, reserved or started by anybody */
+    bool alone;          /* of jobs that are started alone: hfi_wants_alone */
     const char *queue, *type, *breaker_key, *limit_key; /* empty texts for lanes below `known` */
 };
 #define HFI_KEPT_MAX 100000
@@ -138,7 +139,8 @@ struct hfi_admitted {
     int64_t lane;
     uint32_t max;
     const struct hfi_curve *policy; /* with `start`: fixed on jobs that have none */
-    bool not_repeatable;            /* with `start`: noted on them */
+    bool not_repeatable;            /* with `start`: noted on them, as the next two */
+    bool runs_code, alone;
     const struct hfi_limit *limit;  /* of the lane's limit key; NULL: none */
     uint32_t queue_max;             /* jobs of the lane's queue at once in the whole store; 0 no bound */
     int64_t aging_us;               /* 0 off */
@@ -281,6 +283,7 @@ struct hfi_downstream_state {
     int64_t forced_until_us;
     int32_t phase;
     int64_t open_until_us, gate_until_us, unhealthy_since_us;
+    int64_t ramp_from_us; /* of phase ramp: all nodes are on the same */
     uint32_t trips;
     int64_t version; /* 0: no row yet */
     char reason[160];
@@ -290,6 +293,19 @@ struct hfi_op_downstream {
     const char *key;
     unsigned set;
     struct hfi_downstream_state state; /* in; out: as stored now */
+};
+/*
+ * Places that all nodes share: probes of a downstream, starts of its ramp. A node's row is its lease on them, and goes
+ * with the node. Wants nothing and keeps nothing: the row goes. A node that is gone gets none.
+ */
+struct hfi_op_share {
+    struct hfi_op op;
+    const char *key;
+    int64_t node;
+    uint32_t want, keep; /* keep: in use, and stays its own */
+    uint32_t max;        /* of all nodes together */
+    bool whole;          /* one node at a time */
+    uint32_t held;       /* out */
 };
 /* Alerts: durable rows (owner, epoch) of their own. */
 struct hfi_alert {

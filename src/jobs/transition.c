@@ -82,8 +82,11 @@ static void claimed(const struct hfi_event *event, const struct hfi_rules *rules
 
 static void begun(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
     struct hfi_job *job = &change->job;
-    if (rules)
+    if (rules) {
         job->not_repeatable = !rules->repeatable;
+        job->runs_code = rules->runs_code;
+        job->alone = rules->alone;
+    }
     if (job->executions < UINT32_MAX)
         job->executions++;
     job->started_at_us = event->now.us > 0 ? event->now.us : 1;

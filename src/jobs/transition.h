@@ -46,7 +46,7 @@ struct hfi_event {
     const char *message;              /* CANCELLED, REQUEUED: the reason */
     const char *detail;               /* NULL or full text (output of a process) for the dead letter; clean UTF-8 */
     const char *actor;                /* CANCELLED (NULL by the owner: as the record asks), REQUEUED */
-    bool crash;                       /* LAPSED: the process died under it (not a suspend or a store outage) */
+    bool crash;                       /* LAPSED: the process died under it (not a suspend or a store outage); counts if the job runs_code */
     bool may_have_sent;               /* GIVEN_BACK of a job that is not repeatable: ends as outcome.unknown; a lapse always does */
     const void *result;               /* SUCCEEDED */
     size_t result_length;
@@ -56,6 +56,7 @@ struct hfi_event {
 struct hfi_rules {
     const struct hfi_curve *policy;   /* used when the job has none of its own */
     bool repeatable;
+    bool runs_code, alone;            /* STARTED: put on the job */
     uint32_t max_crashes;             /* 3 */
     uint32_t max_give_backs;          /* 20 */
     int64_t retry_after_cap_ms;       /* 1 h */
@@ -79,13 +80,19 @@ struct hfi_change {
     struct hfi_death death;
 };
 
+/* After so many crashes a job is started alone, in a lane of its own kind: whose fault it was shows then. */
+#define HFI_ALONE_CRASHES 2
+static inline bool hfi_wants_alone(const struct hfi_job *job) {
+    return job->crashes >= HFI_ALONE_CRASHES;
+}
+
 /* Executions in force: explicit > policy of the job > rules; 1 at least. Snoozed executions do not count against it (I37). */
 uint32_t hfi_max_executions(const struct hfi_job *job, const struct hfi_rules *rules);
 uint32_t hfi_executions_left(const struct hfi_job *job, const struct hfi_rules *rules);
 
 /*
  * 0, or HF_ESTATE when the state does not know the event (`change` is untouched then). A running job with started_at 0 is
- * reserved, not started. `rules` may be NULL for CLAIMED, STARTED, SUCCEEDED, CANCELLED, EXPIRED and REQUEUED; STARTED notes rules->repeatable.
+ * reserved, not started. `rules` may be NULL for CLAIMED, STARTED, SUCCEEDED, CANCELLED, EXPIRED and REQUEUED; STARTED notes repeatable, runs_code and alone.
  */
 int hfi_transition(const struct hfi_job *job, const struct hfi_event *event, const struct hfi_rules *rules,
                    struct hfi_change *change);

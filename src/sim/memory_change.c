@@ -127,6 +127,13 @@ static int make_parts(struct hfi_memory *store, const struct hfi_rules *rules, s
                       struct hfi_staged *staged) {
     if (change->job.policy && !(change->job.policy = hfi_memory_policy(store, change->job.policy)))
         return HF_ENOMEM;
+    if (hfi_wants_alone(&change->job) != staged->row->lane->alone) {
+        int32_t priority = change->job.priority;
+        if (hfi_memory_lane_of(store, &change->job, &staged->lane) != 0 ||
+            hfi_heap_reserve(&staged->lane->due[priority], staged->lane->members[priority] + 1) != 0)
+            return HF_ENOMEM;
+        change->job.lane = staged->lane->id;
+    }
     if (!(staged->next = hfi_job_copy(&change->job)))
         return HF_ENOMEM;
     if (change->has_history) {
@@ -202,8 +209,18 @@ static int64_t link_death(struct hfi_memory *store, struct hfi_staged *staged) {
     return id;
 }
 
+static void move_to(struct hfi_memory_job *row, struct hfi_memory_lane *lane) {
+    int32_t priority = row->job->priority;
+    hfi_heap_remove(&row->lane->due[priority], &row->due);
+    row->lane->members[priority]--;
+    row->lane = lane;
+    lane->members[priority]++;
+}
+
 int64_t hfi_memory_link(struct hfi_memory *store, struct hfi_staged *staged) {
     struct hfi_memory_job *row = staged->row;
+    if (staged->lane)
+        move_to(row, staged->lane);
     if (staged->past) {
         if (row->last)
             row->last->next = staged->past;

@@ -65,6 +65,7 @@ int hfi_memory_lanes(struct hfi_memory *store, struct hfi_op_lanes *op) {
             .lane = lane->id,
             .next_due_us = due,
             .paused = hfi_memory_pause_of(store, lane->queue, op->now) != NULL,
+            .alone = lane->alone,
             .queue = is_new ? text_behind(&end, lane->queue) : "",
             .type = is_new ? text_behind(&end, lane->type) : "",
             .breaker_key = is_new ? text_behind(&end, lane->breaker_key) : "",

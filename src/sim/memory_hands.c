@@ -122,7 +122,7 @@ int hfi_memory_sweep(struct hfi_memory *store, struct hfi_op_sweep *op) {
     op->finished = code == 0 && op->only == 0 && !hfi_memory_owns_some(store, op->owner);
     struct hfi_memory_node *node = live_node(store, op->owner);
     if (op->finished && node)
-        node->gone = true;
+        hfi_memory_node_gone(store, node);
     return 0; /* what was lapsed stays lapsed: after_id says where to go on */
 }
 

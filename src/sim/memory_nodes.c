@@ -85,7 +85,7 @@ int hfi_memory_beat(struct hfi_memory *store, struct hfi_op_beat *op) {
 int hfi_memory_leave(struct hfi_memory *store, struct hfi_op_leave *op) {
     struct hfi_memory_node *node = node_at(store, op->node);
     if (node && !hfi_memory_owns_some(store, op->node))
-        node->gone = true;
+        hfi_memory_node_gone(store, node);
     return 0;
 }
 
@@ -186,4 +186,64 @@ int hfi_memory_downstream(struct hfi_memory *store, struct hfi_op_downstream *op
     else
         memset(&op->state, 0, sizeof op->state);
     return code;
+}
+
+static void drop_share(struct hfi_memory *store, size_t at) {
+    struct hfi_memory_share *share = store->shares.items[at];
+    hfi_array_remove(&store->shares, at);
+    hfi_free(share->key);
+    hfi_free(share);
+}
+
+/* For good: what it had of shared things is the others'. */
+void hfi_memory_node_gone(struct hfi_memory *store, struct hfi_memory_node *node) {
+    node->gone = true;
+    for (size_t i = store->shares.count; i > 0; i--)
+        if (((struct hfi_memory_share *)store->shares.items[i - 1])->node == node->id)
+            drop_share(store, i - 1);
+}
+
+static struct hfi_memory_share *add_share(struct hfi_memory *store, const struct hfi_op_share *op) {
+    struct hfi_memory_share *share = hfi_alloc(sizeof *share);
+    if (!share || !(share->key = hfi_strdup(op->key)) || hfi_array_reserve(&store->shares, 1) != 0) {
+        if (share)
+            hfi_free(share->key);
+        hfi_free(share);
+        return NULL;
+    }
+    share->node = op->node;
+    hfi_array_append(&store->shares, share);
+    return share;
+}
+
+int hfi_memory_share(struct hfi_memory *store, struct hfi_op_share *op) {
+    const struct hfi_memory_node *node = node_at(store, op->node);
+    struct hfi_memory_share *own = NULL;
+    uint64_t others = 0;
+    uint32_t nodes = 1;
+    size_t at = 0;
+    op->held = 0;
+    for (size_t i = 0; i < store->shares.count; i++) {
+        struct hfi_memory_share *share = store->shares.items[i];
+        if (strcmp(share->key, op->key) != 0)
+            continue;
+        if (share->node == op->node) {
+            own = share;
+            at = i;
+        } else {
+            others += share->held;
+            nodes++;
+        }
+    }
+    if (!node || node->gone)
+        return 0;
+    if (op->want == 0 && op->keep == 0) {
+        if (own)
+            drop_share(store, at);
+        return 0;
+    }
+    if (!own && !(own = add_share(store, op)))
+        return HF_ENOMEM;
+    op->held = own->held = hfi_share_of(op, others, nodes);
+    return 0;
 }

@@ -12,7 +12,7 @@
 #include "sim/memory_state.h"
 
 #define SEPARATOR "\x1f"
-#define LANE_KEY_MAX (HFI_NAME_MAX * 2 + HFI_TYPE_MAX + HFI_LIMIT_MAX + 4)
+#define LANE_KEY_MAX (HFI_NAME_MAX * 2 + HFI_TYPE_MAX + HFI_LIMIT_MAX + 5)
 
 void hfi_memory_lane_free(struct hfi_memory_lane *lane) {
     if (!lane)
@@ -29,8 +29,8 @@ void hfi_memory_lane_free(struct hfi_memory_lane *lane) {
 
 int hfi_memory_lane_of(struct hfi_memory *store, const struct hfi_job *job, struct hfi_memory_lane **lane) {
     char key[LANE_KEY_MAX];
-    snprintf(key, sizeof key, "%s" SEPARATOR "%s" SEPARATOR "%s" SEPARATOR "%s", job->queue, job->type,
-             job->breaker_key, job->limit_key);
+    snprintf(key, sizeof key, "%s" SEPARATOR "%s" SEPARATOR "%s" SEPARATOR "%s%s", job->queue, job->type,
+             job->breaker_key, job->limit_key, hfi_wants_alone(job) ? SEPARATOR : "");
     *lane = hfi_index_find(&store->lanes_by_key, key);
     if (*lane)
         return 0;
@@ -44,6 +44,7 @@ int hfi_memory_lane_of(struct hfi_memory *store, const struct hfi_job *job, stru
     made->breaker_key = hfi_strdup(job->breaker_key);
     made->limit_key = hfi_strdup(job->limit_key);
     made->key = hfi_strdup(key);
+    made->alone = hfi_wants_alone(job);
     if (!made->queue || !made->type || !made->breaker_key || !made->limit_key || !made->key) {
         hfi_memory_lane_free(made);
         return HF_ENOMEM;

@@ -37,6 +37,7 @@ struct hfi_memory_job {
 struct hfi_memory_lane {
     int64_t id;
     char *queue, *type, *breaker_key, *limit_key;
+    bool alone;
     struct hfi_heap due[HFI_PRIORITIES];
     size_t members[HFI_PRIORITIES]; /* rows that may ever wait there: the heaps have room for all */
     struct hfi_link link;
@@ -84,6 +85,12 @@ struct hfi_memory_downstream {
     struct hfi_downstream_state state;
 };
 
+struct hfi_memory_share {
+    char *key;
+    int64_t node;
+    uint32_t held;
+};
+
 struct hfi_memory_message { /* of another system, seen */
     struct hfi_link link;
     char *key;
@@ -101,6 +108,7 @@ struct hfi_memory {
     struct hfi_array nodes;      /* by id, the index + 1; the gone stay for their names */
     struct hfi_array paused;     /* queues */
     struct hfi_array downstreams;
+    struct hfi_array shares;
     struct hfi_array inbox; /* in order of arrival */
     struct hfi_index lanes_by_key, unique, messages;
     struct hfi_memory_policy *policies;
@@ -116,6 +124,7 @@ static inline struct hfi_memory *hfi_memory_of(struct hfi_store *store) {
 struct hfi_staged {
     struct hfi_memory_job *row;
     struct hfi_job *next;
+    struct hfi_memory_lane *lane; /* another one; NULL: it stays */
     struct hfi_memory_past *past;
     struct hfi_memory_dead *dead;
     struct hfi_memory_alert **alerts;
@@ -182,6 +191,8 @@ bool hfi_memory_owns_some(struct hfi_memory *store, int64_t node);
 struct hfi_memory_queue *hfi_memory_pause_of(struct hfi_memory *store, const char *queue, struct hf_wall now);
 int hfi_memory_pause(struct hfi_memory *store, struct hfi_op_pause *op);
 int hfi_memory_downstream(struct hfi_memory *store, struct hfi_op_downstream *op);
+int hfi_memory_share(struct hfi_memory *store, struct hfi_op_share *op);
+void hfi_memory_node_gone(struct hfi_memory *store, struct hfi_memory_node *node);
 
 /* memory_prune.c */
 int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op);

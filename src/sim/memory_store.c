@@ -32,6 +32,7 @@ static int run(struct hfi_memory *store, struct hfi_op *op) {
         RUN(SETTLE, settle, hfi_memory_settle)
         RUN(PAUSE, pause, hfi_memory_pause)
         RUN(DOWNSTREAM, downstream, hfi_memory_downstream)
+        RUN(SHARE, share, hfi_memory_share)
         RUN(ALERTS, alerts, hfi_memory_alerts)
         RUN(ALERT_END, alert_end, hfi_memory_alert_end)
         RUN(NOTE, note, hfi_memory_note)
@@ -79,6 +80,11 @@ static void free_rows(struct hfi_memory *store) {
         hfi_free(row->key);
         hfi_free(row);
     }
+    for (size_t i = 0; i < store->shares.count; i++) {
+        struct hfi_memory_share *share = store->shares.items[i];
+        hfi_free(share->key);
+        hfi_free(share);
+    }
     for (size_t i = 0; i < store->inbox.count; i++) {
         struct hfi_memory_message *message = store->inbox.items[i];
         hfi_free(message->key);
@@ -101,6 +107,7 @@ static void close_store(struct hfi_store *self) {
     hfi_free(store->nodes.items);
     hfi_free(store->paused.items);
     hfi_free(store->downstreams.items);
+    hfi_free(store->shares.items);
     hfi_free(store->inbox.items);
     hfi_index_clear(&store->lanes_by_key);
     hfi_index_clear(&store->unique);

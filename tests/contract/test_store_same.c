@@ -102,14 +102,14 @@ static void do_put(void) {
     }
 }
 
-static int64_t lane_in(int which, const char *queue, const char *type) {
+static int64_t lane_in(int which, const char *queue, const char *type, bool alone) {
     struct hfi_op_lanes op = {.op = {.kind = HFI_OP_LANES}, .now = world.now};
     struct hfi_op *ops[] = {&op.op};
     int64_t lane = 0;
     stores[which]->ops->commit(stores[which], ops, 1);
     assert_int_equal(op.op.code, 0);
     for (size_t i = 0; i < op.count; i++)
-        if (strcmp(op.rows[i].queue, queue) == 0 && strcmp(op.rows[i].type, type) == 0)
+        if (strcmp(op.rows[i].queue, queue) == 0 && strcmp(op.rows[i].type, type) == 0 && op.rows[i].alone == alone)
             lane = op.rows[i].lane;
     hfi_free(op.rows);
     return lane;
@@ -118,13 +118,14 @@ static int64_t lane_in(int which, const char *queue, const char *type) {
 static void do_claim(void) {
     const char *queue = pick(queues, 2), *type = pick(types, 3);
     struct hfi_admitted lanes[2] = {{.max = (uint32_t)(1 + below(3)), .policy = &world.curve,
-                                      .not_repeatable = below(8) == 0, .probe = below(4) == 0}};
+                                      .not_repeatable = below(8) == 0, .probe = below(4) == 0,
+                                      .runs_code = below(3) != 0, .alone = below(3) == 0}};
     struct hfi_job *jobs[2][4];
     struct hfi_op_claim ops[2];
-    bool start = below(3) != 0;
+    bool start = below(3) != 0, alone = below(4) == 0;
     lanes[1] = lanes[0];
     for (int i = 0; i < 2; i++) {
-        lanes[i].lane = lane_in(i, queue, type);
+        lanes[i].lane = lane_in(i, queue, type, alone);
         ops[i] = (struct hfi_op_claim){.op = {.kind = HFI_OP_CLAIM}, .node = world.node, .now = world.now,
                                        .start = start, .lanes = &lanes[i], .lane_count = 1, .max = 4,
                                        .jobs = jobs[i]};
@@ -211,7 +212,7 @@ static void do_quarantine(void) {
     const char *queue = pick(queues, 2);
     for (int i = 0; i < 2; i++)
         ops[i] = (struct hfi_op_quarantine){.op = {.kind = HFI_OP_QUARANTINE}, .book = world.book,
-                                            .lane = lane_in(i, queue, "c"), .node = world.node, .now = world.now,
+                                            .lane = lane_in(i, queue, "c", false), .node = world.node, .now = world.now,
                                             .error_type = "unknown_type", .message = "nobody has it", .limit = 1000};
     both(&ops[0].op, &ops[1].op, "quarantine");
     same("quarantined", ops[0].ended, ops[1].ended);
@@ -285,6 +286,15 @@ static void do_downstream(void) {
     same("phase", a.state.phase, b.state.phase);
     same("forced", a.state.forced, b.state.forced);
     same("trips", a.state.trips, b.state.trips);
+}
+
+static void do_share(void) {
+    struct hfi_op_share a = {.op = {.kind = HFI_OP_SHARE}, .key = below(2) ? "shop" : "bank", .max = (uint32_t)below(9),
+                             .node = world.node - (int64_t)below(3), .want = (uint32_t)below(6), .whole = below(2)}, b;
+    a.keep = a.want > 0 ? (uint32_t)below(a.want) : 0;
+    b = a;
+    both(&a.op, &b.op, "share");
+    same("held", a.held, b.held);
 }
 
 static void end_alert(const struct hfi_alert *alert) {
@@ -473,7 +483,7 @@ static void random_operations_leave_both_stores_alike(void **state) {
     static void (*const acts[])(void) = {
         do_put,     do_put,     do_put,    do_claim,   do_claim,  do_claim, do_claim, do_apply,      do_apply,
         do_apply,   do_apply,   do_apply,  do_apply,   do_sweep,  do_expire, do_cancel, do_quarantine, do_requeue,
-        do_requeue, do_redrive, do_redrive, do_settle, do_pause, do_downstream, do_alerts, do_prune};
+        do_requeue, do_redrive, do_redrive, do_settle, do_pause, do_downstream, do_share, do_alerts, do_prune};
     (void)state;
     stores[0] = world.store;
     struct hf_store_options options;

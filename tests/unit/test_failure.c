@@ -305,14 +305,18 @@ static void lapse_is_a_failure_on_the_same_curve_S1_10(void **state) {
     assert_non_null(strstr(change.death.message, "2 of 2"));
 }
 
-/* I13: more than three crashes within 72 h are poison, and neither suspends nor old crashes count. */
+/* I13: more than three crashes within 72 h, the last one alone, are poison; neither suspends nor old crashes count. */
 static void crash_loop_is_poison_I13(void **state) {
     (void)state;
     curve.max_executions = 100;
+    rules.runs_code = true;
     int64_t now = T0;
     for (uint32_t n = 1; n <= 4; n++) {
         now += HOUR;
+        assert_int_equal(hfi_wants_alone(&job), n > 2);
+        rules.alone = n == 4;
         start(now);
+        assert_int_equal(job.alone, n == 4);
         assert_int_equal(RUN(LAPSED, now, .crash = true), 0);
         assert_int_equal(job.crashes, n);
         assert_int_equal(job.state, n == 4 ? HF_JOB_DEAD : HF_JOB_PENDING);
@@ -322,6 +326,7 @@ static void crash_loop_is_poison_I13(void **state) {
     assert_string_equal(change.death.rule, "job.crash_ceiling");
     fresh(NULL);
     curve.max_executions = 100;
+    rules.runs_code = rules.alone = true;
     for (int n = 0; n < 40; n++) {
         start(T0 + n * 25 * HOUR); /* at most three in any window */
         assert_int_equal(RUN(LAPSED, T0 + n * 25 * HOUR, .crash = true), 0);
@@ -330,6 +335,50 @@ static void crash_loop_is_poison_I13(void **state) {
         assert_int_equal(RUN(LAPSED, T0 + n * 25 * HOUR + 1, .crash = false), 0);
         assert_int_equal(job.state, HF_JOB_PENDING);
     }
+}
+
+/* I13: no execution beside others is blamed, however often; nor is a kind that runs no code. */
+static void others_may_have_done_it_I13(void **state) {
+    (void)state;
+    curve.max_executions = 100;
+    rules.runs_code = true;
+    for (uint32_t n = 1; n <= 20; n++) {
+        start(T0 + n);
+        assert_int_equal(RUN(LAPSED, T0 + n, .crash = true), 0);
+        assert_int_equal(job.state, HF_JOB_PENDING);
+        assert_int_equal(job.crashes, n);
+    }
+    fresh(NULL);
+    curve.max_executions = 100;
+    rules.alone = true;
+    for (uint32_t n = 1; n <= 20; n++) {
+        start(T0 + n);
+        rules.runs_code = true; /* what the sweeper's configuration says does not count */
+        assert_int_equal(RUN(LAPSED, T0 + n, .crash = true), 0);
+        rules.runs_code = false;
+        assert_int_equal(job.state, HF_JOB_PENDING);
+        assert_int_equal(job.crashes, 0);
+        assert_int_equal(job.failures, n); /* on the curve like any other */
+    }
+}
+
+/* I25: a requeue forgets the crashes: the next one is the first, and it runs among others again. */
+static void a_requeue_forgets_the_crashes_I25(void **state) {
+    (void)state;
+    curve.max_executions = 100;
+    rules.runs_code = rules.alone = true;
+    for (uint32_t n = 1; n <= 4; n++) {
+        start(T0 + n);
+        assert_int_equal(RUN(LAPSED, T0 + n, .crash = true), 0);
+    }
+    assert_int_equal(job.state, HF_JOB_DEAD);
+    assert_int_equal(RUN(REQUEUED, T0 + HOUR, .actor = "ann"), 0);
+    assert_int_equal(job.crashes, 0);
+    assert_false(hfi_wants_alone(&job));
+    start(T0 + HOUR);
+    assert_int_equal(RUN(LAPSED, T0 + HOUR, .crash = true), 0);
+    assert_int_equal(job.state, HF_JOB_PENDING);
+    assert_int_equal(job.crashes, 1);
 }
 
 static void snoozes_do_not_move_the_curve_I37(void **state) {
@@ -422,6 +471,8 @@ int main(void) {
         TEST(not_repeatable_needs_proof),
         TEST(lapse_is_a_failure_on_the_same_curve_S1_10),
         TEST(crash_loop_is_poison_I13),
+        TEST(others_may_have_done_it_I13),
+        TEST(a_requeue_forgets_the_crashes_I25),
         TEST(snoozes_do_not_move_the_curve_I37),
         TEST(all_failures_wait_the_same_I34),
         TEST(fingerprint_groups_what_is_alike),

@@ -37,6 +37,7 @@ static int run(struct hfi_sqlite *store, struct hfi_op *op) {
         RUN(SETTLE, settle)
         RUN(PAUSE, pause)
         RUN(DOWNSTREAM, downstream)
+        RUN(SHARE, share)
         RUN(ALERTS, alerts)
         RUN(ALERT_END, alert_end)
         RUN(NOTE, note)

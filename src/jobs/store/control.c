@@ -49,6 +49,7 @@ static int read_state(struct hfi_sqlite *store, const char *key, struct hfi_down
         state->trips = (uint32_t)sqlite3_column_int64(statement, 6);
         state->version = sqlite3_column_int64(statement, 7);
         hfi_text_copy(state->reason, sizeof state->reason, hfi_column_text(statement, 8));
+        state->ramp_from_us = sqlite3_column_int64(statement, 9);
     }
     hfi_sql_done(statement);
     return store->fault;
@@ -68,6 +69,7 @@ static int write_state(struct hfi_sqlite *store, const char *key, const struct h
     sqlite3_bind_int64(statement, 8, state->trips);
     sqlite3_bind_int64(statement, 9, state->version);
     hfi_bind_text(statement, 10, state->reason);
+    sqlite3_bind_int64(statement, 11, state->ramp_from_us);
     store->control_changed = true;
     return hfi_sql_run(store, statement);
 }
@@ -87,5 +89,42 @@ int hfi_sqlite_op_downstream(struct hfi_sqlite *store, struct hfi_op_downstream 
     op->state = state;
     if (writes && !current)
         return hfi_fail(op->op.error, HF_ESTATE, op->key, NULL, "somebody else changed it meanwhile");
+    return 0;
+}
+
+/* What the live others have of it, and how many they are. */
+static int others_share(struct hfi_sqlite *store, const struct hfi_op_share *op, uint64_t *held, uint32_t *nodes) {
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_SHARES_OF_OTHERS);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_text(statement, 1, op->key, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 2, op->node);
+    if (hfi_sql_row(store, statement)) {
+        *held = (uint64_t)sqlite3_column_int64(statement, 0);
+        *nodes = (uint32_t)sqlite3_column_int(statement, 1);
+    }
+    hfi_sql_done(statement);
+    return store->fault;
+}
+
+int hfi_sqlite_op_share(struct hfi_sqlite *store, struct hfi_op_share *op) {
+    uint64_t others = 0;
+    uint32_t nodes = 0;
+    bool wants = op->want > 0 || op->keep > 0;
+    op->held = 0;
+    if (wants && others_share(store, op, &others, &nodes) != 0)
+        return store->fault;
+    sqlite3_stmt *statement = hfi_sql(store, wants ? HFI_SQL_SHARE_SET : HFI_SQL_SHARE_GONE);
+    if (!statement)
+        return store->fault;
+    uint32_t held = wants ? hfi_share_of(op, others, nodes + 1) : 0;
+    sqlite3_bind_text(statement, 1, op->key, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 2, op->node);
+    if (wants)
+        sqlite3_bind_int64(statement, 3, held);
+    if (hfi_sql_run(store, statement) != 0)
+        return store->fault;
+    if (wants && sqlite3_changes(store->db) > 0)
+        op->held = held;
     return 0;
 }

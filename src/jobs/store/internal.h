@@ -110,6 +110,7 @@ void hfi_sqlite_count(struct hfi_sqlite *store, int from, int to); /* states; -1
 /* lanes.c */
 struct hfi_lane_texts {
     const char *queue, *type, *downstream, *breaker_key, *limit_key;
+    bool alone;
 };
 int hfi_sqlite_lane(struct hfi_sqlite *store, const struct hfi_lane_texts *texts, int64_t *lane);
 const struct hfi_lane_texts *hfi_sqlite_lane_texts(struct hfi_sqlite *store, int64_t lane); /* NULL: unknown, or a fault */
@@ -175,6 +176,7 @@ void hfi_sqlite_locks_settle(struct hfi_sqlite *store, bool committed);
 void hfi_sqlite_locks_free(struct hfi_sqlite *store);
 int hfi_sqlite_op_pause(struct hfi_sqlite *store, struct hfi_op_pause *op);
 int hfi_sqlite_op_downstream(struct hfi_sqlite *store, struct hfi_op_downstream *op);
+int hfi_sqlite_op_share(struct hfi_sqlite *store, struct hfi_op_share *op);
 int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op);
 
 /* checkpoint.c, ballast.c */

@@ -26,7 +26,7 @@ struct hfi_lane {
     struct hfi_lane *next_touched;
     UT_hash_handle by_key, by_id;
     size_t key_length;
-    char key[]; /* the five texts, each with its NUL */
+    char key[]; /* the five texts, each with its NUL; then whether it is of those started alone */
 };
 
 static const char *const *text_list(const struct hfi_lane_texts *texts, const char *list[5]) {
@@ -45,7 +45,7 @@ static struct hfi_lane *remember(struct hfi_sqlite *store, int64_t id, const str
     text_list(texts, list);
     for (int i = 0; i < 5; i++)
         length += strlen(list[i]) + 1;
-    struct hfi_lane *lane = hfi_alloc(sizeof *lane + length);
+    struct hfi_lane *lane = hfi_alloc(sizeof *lane + length + 1);
     if (!lane)
         return NULL;
     char *end = lane->key;
@@ -58,8 +58,9 @@ static struct hfi_lane *remember(struct hfi_sqlite *store, int64_t id, const str
     lane->id = id;
     lane->fresh = fresh;
     store->lanes_added = store->lanes_added || fresh;
-    lane->key_length = length;
-    lane->texts = (struct hfi_lane_texts){list[0], list[1], list[2], list[3], list[4]};
+    *end = texts->alone;
+    lane->key_length = length + 1;
+    lane->texts = (struct hfi_lane_texts){list[0], list[1], list[2], list[3], list[4], texts->alone};
     HASH_ADD_KEYPTR(by_key, store->lanes_by_key, lane->key, lane->key_length, lane);
     if (lane->id != 0) {
         HASH_ADD(by_id, store->lanes_by_id, id, sizeof lane->id, lane);
@@ -72,7 +73,7 @@ static struct hfi_lane *remember(struct hfi_sqlite *store, int64_t id, const str
 }
 
 static struct hfi_lane *by_texts(struct hfi_sqlite *store, const struct hfi_lane_texts *texts) {
-    char key[HFI_NAME_MAX * 3 + HFI_TYPE_MAX + HFI_LIMIT_MAX + 5 + HFI_KEY_MAX];
+    char key[HFI_NAME_MAX * 3 + HFI_TYPE_MAX + HFI_LIMIT_MAX + 6 + HFI_KEY_MAX];
     const char *list[5];
     size_t length = 0;
     struct hfi_lane *lane = NULL;
@@ -84,6 +85,9 @@ static struct hfi_lane *by_texts(struct hfi_sqlite *store, const struct hfi_lane
         memcpy(key + length, list[i], size);
         length += size;
     }
+    if (length + 1 > sizeof key)
+        return NULL;
+    key[length++] = texts->alone;
     HASH_FIND(by_key, store->lanes_by_key, key, length, lane);
     return lane;
 }
@@ -99,6 +103,7 @@ static void bind_texts(sqlite3_stmt *statement, const struct hfi_lane_texts *tex
     text_list(texts, list);
     for (int i = 0; i < 5; i++)
         sqlite3_bind_text(statement, i + 1, list[i], -1, SQLITE_STATIC);
+    sqlite3_bind_int(statement, 6, texts->alone);
 }
 
 /* In the table; `*id` 0: not there. */
@@ -119,7 +124,7 @@ static int add_row(struct hfi_sqlite *store, const struct hfi_lane_texts *texts,
     if (!statement)
         return store->fault;
     bind_texts(statement, texts);
-    sqlite3_bind_int64(statement, 6, INT64_MAX);
+    sqlite3_bind_int64(statement, 7, INT64_MAX);
     if (hfi_sql_run(store, statement) == 0)
         *id = sqlite3_last_insert_rowid(store->db);
     return store->fault;
@@ -153,7 +158,7 @@ static struct hfi_lane *look_up(struct hfi_sqlite *store, int64_t id) {
     if (hfi_sql_row(store, statement)) {
         struct hfi_lane_texts texts = {hfi_column_text(statement, 0), hfi_column_text(statement, 1),
                                        hfi_column_text(statement, 2), hfi_column_text(statement, 3),
-                                       hfi_column_text(statement, 4)};
+                                       hfi_column_text(statement, 4), sqlite3_column_int(statement, 5) != 0};
         lane = remember(store, id, &texts, false);
         if (!lane)
             hfi_sqlite_no_memory(store);

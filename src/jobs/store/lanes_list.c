@@ -31,7 +31,8 @@ static int add(struct hfi_sqlite *store, struct gather *gather, sqlite3_stmt *st
     struct hfi_lane_row *row = &gather->rows[gather->count++];
     *row = (struct hfi_lane_row){.lane = sqlite3_column_int64(statement, 0),
                                  .next_due_us = sqlite3_column_int64(statement, 1),
-                                 .paused = sqlite3_column_int(statement, 2) != 0};
+                                 .paused = sqlite3_column_int(statement, 2) != 0,
+                                 .alone = sqlite3_column_int(statement, 3 + TEXTS) != 0};
     for (int i = 0; i < TEXTS && row->lane > known; i++) {
         const char *text = hfi_column_text(statement, 3 + i);
         hfi_bytes_add(&gather->texts, text, strlen(text) + 1);

@@ -151,7 +151,7 @@ int hfi_sqlite_node_gone(struct hfi_sqlite *store, int64_t node) {
     if (!lock && !(lock = add_lock(store, node, -1)))
         return hfi_sqlite_no_memory(store);
     lock->leaving = true;
-    return run_for(store, HFI_SQL_NODE_TYPES_GONE, node);
+    return run_for(store, HFI_SQL_SHARES_GONE, node) != 0 ? store->fault : run_for(store, HFI_SQL_NODE_TYPES_GONE, node);
 }
 
 int hfi_sqlite_op_leave(struct hfi_sqlite *store, struct hfi_op_leave *op) {

@@ -95,7 +95,7 @@ static int inbox_add(struct hfi_sqlite *store, const struct hfi_put *put) {
 /* Lane and policy. */
 static int place(struct hfi_sqlite *store, struct hfi_put *put) {
     struct hfi_job *job = &put->job;
-    struct hfi_lane_texts lane = {job->queue, job->type, job->downstream, job->breaker_key, job->limit_key};
+    struct hfi_lane_texts lane = {job->queue, job->type, job->downstream, job->breaker_key, job->limit_key, false};
     if (hfi_sqlite_lane(store, &lane, &job->lane) == 0 && put->curve)
         hfi_sqlite_policy(store, put->curve, &job->policy);
     return store->fault;

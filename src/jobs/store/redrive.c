@@ -59,7 +59,7 @@ static int make(struct hfi_sqlite *store, struct hfi_op_redrive *op, const struc
     if (op->new_job != 0)
         return hfi_fail(op->op.error, HF_EEXIST, "unique key", "wait until that one has ended", "job %lld holds it",
                         (long long)op->new_job);
-    struct hfi_lane_texts lane = {job.queue, job.type, job.downstream, job.breaker_key, job.limit_key};
+    struct hfi_lane_texts lane = {job.queue, job.type, job.downstream, job.breaker_key, job.limit_key, false};
     if (hfi_sqlite_next_id(store, &job.id) != 0 || hfi_sqlite_lane(store, &lane, &job.lane) != 0)
         return store->fault;
     if (job.root_id == 0)

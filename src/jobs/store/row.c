@@ -16,8 +16,13 @@ enum {
     DEATHS, CREATED, EXPIRES, MAX_EXECUTIONS, TIMEOUT, POLICY, ROOT, PARENT, CANCEL_AT, CRASH_WINDOW, WAITING, PROGRESS,
     UNIQUE_SCOPE, REASON, ERROR_CLASS, ERROR_TYPE, ERROR_MESSAGE, CANCEL_BY, CANCEL_REASON, PAYLOAD, RESULT, HAS_SPEC, KEY,
     SOURCE, MESSAGE_ID, CORRELATION, TRACE, TAGS, CONTENT_TYPE, LONG_PAYLOAD,
-    NOT_REPEATABLE, PROGRESS_TEXT
+    MARKS, PROGRESS_TEXT
 };
+
+/* What a start puts on the job, in one column: NULL when there is nothing. */
+#define MARK_NOT_REPEATABLE 1
+#define MARK_RUNS_CODE 2
+#define MARK_ALONE 4
 
 static uint32_t count_at(sqlite3_stmt *statement, int at) {
     int64_t count = sqlite3_column_int64(statement, at);
@@ -62,7 +67,9 @@ void hfi_sqlite_read_row(sqlite3_stmt *statement, struct hfi_job *job, int64_t *
         .finished_at_us = sqlite3_column_int64(statement, FINISHED),
         .epoch = sqlite3_column_int64(statement, EPOCH),
         .owner = sqlite3_column_int64(statement, OWNER),
-        .not_repeatable = sqlite3_column_int(statement, NOT_REPEATABLE) != 0,
+        .not_repeatable = sqlite3_column_int(statement, MARKS) & MARK_NOT_REPEATABLE,
+        .runs_code = sqlite3_column_int(statement, MARKS) & MARK_RUNS_CODE,
+        .alone = sqlite3_column_int(statement, MARKS) & MARK_ALONE,
         .execution_timeout_ms = -1,
         .root_id = sqlite3_column_int64(statement, ROOT),
         .parent_id = sqlite3_column_int64(statement, PARENT),
@@ -174,7 +181,8 @@ static void bind_hot(sqlite3_stmt *statement, const struct hfi_job *to) {
     hfi_bind_number(statement, 11, to->started_at_us);
     hfi_bind_number(statement, 12, to->finished_at_us);
     hfi_bind_number(statement, 13, to->policy ? to->policy->id : 0);
-    hfi_bind_number(statement, 30, to->not_repeatable);
+    hfi_bind_number(statement, 30, (to->not_repeatable ? MARK_NOT_REPEATABLE : 0) | (to->runs_code ? MARK_RUNS_CODE : 0) |
+                                       (to->alone ? MARK_ALONE : 0));
 }
 
 static void bind_cold(struct hfi_sqlite *store, sqlite3_stmt *statement, const struct hfi_job *to) {
@@ -193,9 +201,25 @@ static void bind_cold(struct hfi_sqlite *store, sqlite3_stmt *statement, const s
     hfi_bind_text(statement, 27, to->cancel_by);
     hfi_bind_text(statement, 28, to->cancel_reason);
     hfi_bind_bytes(statement, 29, to->result, to->result_length);
+    sqlite3_bind_int64(statement, 31, to->lane);
+}
+
+/* Suspects wait in lanes of their own, so that nobody reads past them. */
+static int change_lane(struct hfi_sqlite *store, struct hfi_job *job) {
+    struct hfi_lane_texts lane = {.queue = job->queue, .type = job->type, .downstream = job->downstream,
+                                  .breaker_key = job->breaker_key, .limit_key = job->limit_key,
+                                  .alone = hfi_wants_alone(job)};
+    return hfi_sqlite_lane(store, &lane, &job->lane);
 }
 
 int hfi_sqlite_store_row(struct hfi_sqlite *store, const struct hfi_job *from, const struct hfi_job *to, bool *written) {
+    struct hfi_job moved;
+    if (hfi_wants_alone(from) != hfi_wants_alone(to)) {
+        moved = *to;
+        to = &moved;
+        if (change_lane(store, &moved) != 0)
+            return store->fault;
+    }
     bool hot = only_hot(from, to);
     sqlite3_stmt *statement = hfi_sql(store, hot ? HFI_SQL_JOB_HOT : HFI_SQL_JOB_ALL);
     *written = false;

@@ -11,18 +11,18 @@
     "j.max_executions, j.execution_timeout_ms, j.policy_id, j.root_id, j.parent_id, j.cancel_requested_at_us, "        \
     "j.crash_window_us, j.waiting_since_us, j.progress, j.unique_scope, j.reason, j.error_class, j.error_type, "       \
     "j.error_message, j.cancel_by, j.cancel_reason, j.payload, j.result, j.has_spec, p.idempotency_key, p.source, "    \
-    "p.source_message_id, p.correlation_id, p.trace_context, p.tags, p.content_type, p.payload, j.not_repeatable, j.progress_text"
+    "p.source_message_id, p.correlation_id, p.trace_context, p.tags, p.content_type, p.payload, j.marks, j.progress_text"
 #define HFI_JOB_COLUMN_COUNT 46
 #define HFI_JOB_FROM " FROM jobs j LEFT JOIN job_specs p ON p.id = iif(j.has_spec, j.id, NULL) "
 
 /* What every claim and every plain outcome changes; the rest of the row seldom changes. */
 #define HFI_JOB_HOT                                                                                                    \
     "state = ?5, run_at_us = ?6, epoch = ?7, owner = ?8, executions = ?9, failures = ?10, started_at_us = ?11, "       \
-    "finished_at_us = ?12, policy_id = ?13, not_repeatable = ?30"
+    "finished_at_us = ?12, policy_id = ?13, marks = ?30"
 #define HFI_JOB_COLD                                                                                                   \
     ", snoozes = ?14, crashes = ?15, give_backs = ?16, deaths = ?17, expires_at_us = ?18, "                            \
     "cancel_requested_at_us = ?19, crash_window_us = ?20, waiting_since_us = ?21, reason = ?23, "      \
-    "error_class = ?24, error_type = ?25, error_message = ?26, cancel_by = ?27, cancel_reason = ?28, result = ?29"
+    "error_class = ?24, error_type = ?25, error_message = ?26, cancel_by = ?27, cancel_reason = ?28, result = ?29, lane = ?31"
 #define HFI_JOB_FENCE " WHERE id = ?1 AND epoch = ?2 AND state = ?3 AND ifnull(cancel_requested_at_us, 0) = ?4"
 
 #define HFI_SQL_MAP(X)                                                                                                 \
@@ -36,16 +36,16 @@
     X(POLICY_ADD, "INSERT INTO policies(max_executions, jitter_permille, waits_ms) VALUES (?1, ?2, ?3)")               \
     X(POLICY_GET, "SELECT max_executions, jitter_permille, waits_ms FROM policies WHERE id = ?1")                      \
     X(LANE_FIND, "SELECT id FROM lanes WHERE queue = ?1 AND type = ?2 AND downstream = ?3 AND breaker_key = ?4 "       \
-                 "AND limit_key = ?5")                                                                                 \
-    X(LANE_ADD, "INSERT INTO lanes(queue, type, downstream, breaker_key, limit_key, next_due_us) "                     \
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                                                     \
-    X(LANE_GET, "SELECT queue, type, downstream, breaker_key, limit_key FROM lanes WHERE id = ?1")                     \
+                 "AND limit_key = ?5 AND alone = ?6")                                                                  \
+    X(LANE_ADD, "INSERT INTO lanes(queue, type, downstream, breaker_key, limit_key, alone, next_due_us) "              \
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                                                 \
+    X(LANE_GET, "SELECT queue, type, downstream, breaker_key, limit_key, alone FROM lanes WHERE id = ?1")              \
     X(LANE_LOWER, "UPDATE lanes SET next_due_us = ?2 WHERE id = ?1 AND next_due_us > ?2")                              \
     X(LANE_SET, "UPDATE lanes SET next_due_us = ?2 WHERE id = ?1 AND next_due_us <> ?2")                               \
     X(LANES_LIST,                                                                                                      \
       "SELECT l.id, l.next_due_us, q.paused AND (q.until_us = 0 OR q.until_us > ?2), l.queue, l.type, l.breaker_key, " \
-      "l.limit_key FROM lanes l LEFT JOIN queues q ON q.name = l.queue WHERE l.id > ?1 "                               \
-      "UNION ALL SELECT l.id, l.next_due_us, q.paused AND (q.until_us = 0 OR q.until_us > ?2), '', '', '', '' "        \
+      "l.limit_key, l.alone FROM lanes l LEFT JOIN queues q ON q.name = l.queue WHERE l.id > ?1 "                      \
+      "UNION ALL SELECT l.id, l.next_due_us, q.paused AND (q.until_us = 0 OR q.until_us > ?2), '', '', '', '', 0 "     \
       "FROM lanes l LEFT JOIN queues q ON q.name = l.queue WHERE l.next_due_us <= ?2 AND l.id <= ?1")                  \
     X(LANE_KEPT, "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE state = 0 AND lane = ?1 "                             \
                  "AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND run_at_us <= ?2 LIMIT ?3)")                       \
@@ -142,8 +142,13 @@
                  "at_us = excluded.at_us")                                                                             \
     X(QUEUE_GET, "SELECT paused AND (until_us = 0 OR until_us > ?2) FROM queues WHERE name = ?1")                      \
     X(DOWNSTREAM_GET, "SELECT forced, forced_until_us, phase, open_until_us, gate_until_us, unhealthy_since_us, "      \
-                      "trips, version, reason FROM downstreams WHERE key = ?1")                                        \
-    X(DOWNSTREAM_SET, "INSERT OR REPLACE INTO downstreams VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")           \
+                      "trips, version, reason, ramp_from_us FROM downstreams WHERE key = ?1")                          \
+    X(DOWNSTREAM_SET, "INSERT OR REPLACE INTO downstreams VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")      \
+    X(SHARES_OF_OTHERS, "SELECT ifnull(sum(s.held), 0), count(*) FROM shares s JOIN nodes n ON n.id = s.node "         \
+                        "WHERE s.key = ?1 AND s.node <> ?2 AND n.gone = 0")                                            \
+    X(SHARE_SET, "INSERT OR REPLACE INTO shares SELECT ?1, id, ?3 FROM nodes WHERE id = ?2 AND gone = 0")              \
+    X(SHARE_GONE, "DELETE FROM shares WHERE key = ?1 AND node = ?2")                                                   \
+    X(SHARES_GONE, "DELETE FROM shares WHERE node = ?1")                                                               \
     X(PRUNE_LOOK, "SELECT id, state, finished_at_us FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2")                     \
     X(PRUNE_JOB, "DELETE FROM jobs WHERE id = ?1")                                                                     \
     X(PRUNE_SPEC, "DELETE FROM job_specs WHERE id = ?1")                                                               \
