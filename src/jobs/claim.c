@@ -52,6 +52,7 @@ static void take_lanes(struct hfi_runner *runner) {
                 runner->lanes_known = op->known; /* it will be told again */
                 return;
             }
+            lane->alone = row->alone;
             if (row->lane > runner->lanes_known)
                 runner->lanes_known = row->lane;
         } else {

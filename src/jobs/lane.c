@@ -142,6 +142,7 @@ int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue_name, c
     lane->type = type;
     lane->site = site;
     lane->pool = pool_of(type);
+    lane->runs_code = type != NULL && hfi_runs_code(type);
     lane->quota = HFI_LANE_QUOTA_FIRST;
     queue->known[lane->pool] = true;
     if (queue->last == NULL)
@@ -183,12 +184,8 @@ static bool has_slot(const struct hfi_lanes *lanes, const struct hfi_lane *lane)
     return lanes->pool_used[pool] < lanes->pool_max[pool] && queue->used[pool] < share(lanes, queue, pool);
 }
 
-static bool is_open(const struct hfi_lane *lane, int64_t now_us) {
-    return lane->due && !lane->paused && lane->type != NULL && lane->hold_until_us <= now_us;
-}
-
 static bool may_take(const struct hfi_lanes *lanes, struct hfi_lane *lane, int64_t now_us) {
-    if (!is_open(lane, now_us) || lane->grant >= lane->quota)
+    if (!hfi_lane_open(lane, now_us) || lane->grant >= lane->quota || !hfi_alone_lets(&lanes->alone, lane))
         return false;
     if (lane->site != NULL && lane->site->free == 0) {
         lane->site->blocked = true;
@@ -199,6 +196,7 @@ static bool may_take(const struct hfi_lanes *lanes, struct hfi_lane *lane, int64
 
 static void take(struct hfi_lanes *lanes, struct hfi_lane *lane) {
     lane->grant++;
+    hfi_alone_take(&lanes->alone, lane);
     lane->queue->used[lane->pool]++;
     if (lane->queue->concurrency == 0)
         lanes->pool_used[lane->pool]++;
@@ -210,6 +208,7 @@ static void take(struct hfi_lanes *lanes, struct hfi_lane *lane) {
 }
 
 static void give_back(struct hfi_lanes *lanes, struct hfi_lane *lane) {
+    hfi_alone_give(&lanes->alone, lane);
     lane->queue->used[lane->pool]--;
     if (lane->queue->concurrency == 0)
         lanes->pool_used[lane->pool]--;
@@ -277,13 +276,14 @@ static struct hfi_lane *pick(struct hfi_lanes *lanes, size_t from, size_t to, bo
     }
 }
 
-static void begin_round(struct hfi_lanes *lanes) {
+static void begin_round(struct hfi_lanes *lanes, int64_t now_us) {
     for (size_t i = 0; i < lanes->count; i++) {
         struct hfi_lane *lane = lanes->lanes[i];
         lane->grant = 0;
         if (lane->site != NULL)
             lane->site->blocked = false;
     }
+    hfi_alone_round(lanes, now_us);
 }
 
 struct round {
@@ -303,7 +303,9 @@ static void grant(struct hfi_lanes *lanes, struct round *round, struct hfi_lane 
             round->max = round->total;
             return;
         }
-        round->admitted[round->count++] = (struct hfi_admitted){.lane = lane->id, .probe = is_probe(lane)};
+        round->admitted[round->count++] = (struct hfi_admitted){.lane = lane->id, .probe = is_probe(lane),
+                                                                  .runs_code = lane->runs_code,
+                                                                  .alone = hfi_alone_is(&lanes->alone, lane)};
     }
     take(lanes, lane);
     round->total++;
@@ -321,7 +323,7 @@ size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, uint32_t max, st
                        size_t room, uint32_t *total) {
     struct round round = {.admitted = admitted, .room = room, .max = max};
     *total = 0;
-    begin_round(lanes);
+    begin_round(lanes, now_us);
     bool *spent = hfi_alloc(lanes->queue_count == 0 ? 1 : lanes->queue_count);
     if (spent == NULL)
         return 0; /* nothing is claimed in this round; the next poll tries again */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "jobs/alone.h"
 #include "jobs/rulebook.h"
 #include "jobs/store.h"
 
@@ -54,6 +55,8 @@ struct hfi_lane {
     struct hfi_lane_site *site;   /* NULL: no downstream */
     enum hfi_pool pool;
     bool due, paused;
+    bool runs_code;               /* its jobs do */
+    bool alone;                   /* of suspects: see alone.h */
     uint32_t quota;               /* asked for at once */
     uint32_t grant;               /* of the round */
     uint32_t empty;               /* claims in a row that found nothing */
@@ -69,6 +72,7 @@ struct hfi_lanes {
     uint32_t pool_max[HFI_POOL_COUNT], pool_used[HFI_POOL_COUNT];
     const char *const *filter; /* NULL = every queue */
     size_t filter_count;
+    struct hfi_alone alone;
 };
 
 #define HFI_LANE_QUOTA_FIRST 32
@@ -82,6 +86,10 @@ struct hfi_lane *hfi_lanes_find(const struct hfi_lanes *lanes, int64_t id);
 /* A new lane; HF_ENOMEM. A known id is found and returned as it is. */
 int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue, const struct hfi_type *type,
                   struct hfi_lane_site *site, struct hfi_lane **lane);
+/* It has something to claim as far as the lane itself goes. */
+static inline bool hfi_lane_open(const struct hfi_lane *lane, int64_t now_us) {
+    return lane->due && !lane->paused && lane->type != NULL && lane->hold_until_us <= now_us;
+}
 /* Before the rows of a LANES operation are taken over: no lane is due. */
 void hfi_lanes_forget_due(struct hfi_lanes *lanes);
 

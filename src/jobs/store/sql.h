@@ -71,7 +71,7 @@
     X(JOB_BECOME, "UPDATE jobs SET priority = ?2, lane = ?3, run_at_us = ?4, expires_at_us = ?5, max_executions = ?6, " \
                   "execution_timeout_ms = ?7, policy_id = ?8, unique_states = ?9, reason = ?10, has_spec = ?11, "      \
                   "payload = ?12, executions = 0, failures = 0, snoozes = NULL, crashes = NULL, give_backs = NULL, "   \
-                  "crash_window_us = NULL, waiting_since_us = NULL, started_at_us = NULL, not_repeatable = NULL, "     \
+                  "crash_window_us = NULL, waiting_since_us = NULL, started_at_us = NULL, marks = NULL, "     \
                   "progress = NULL, progress_text = NULL, error_class = NULL, error_type = NULL, error_message = NULL " \
                   "WHERE id = ?1")                                                                \
     X(JOB_EXISTS, "SELECT 1 FROM jobs WHERE id = ?1")                                                                  \

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When a suspect may be started, and who has to wait for it. Must never let two suspects run at once, nor keep anybody
+ * back for longer than the wait without a turn of as long. The runner's loop thread.
+ */
+#include "jobs/alone.h"
+
+#include "base/clock.h"
+#include "jobs/lane.h"
+
+static bool is_suspect(const struct hfi_lane *lane) {
+    return lane->alone && lane->runs_code;
+}
+
+/* Is one due that could be had here and now if nothing else ran? */
+static bool any_due(const struct hfi_lanes *lanes, int64_t now_us) {
+    for (size_t i = 0; i < lanes->count; i++) {
+        const struct hfi_lane *lane = lanes->lanes[i];
+        if (is_suspect(lane) && lane->queue->wanted && hfi_lane_open(lane, now_us) &&
+            (lane->site == NULL || lane->site->free > 0))
+            return true;
+    }
+    return false;
+}
+
+/* The others go on, and cannot be kept back again before they had as long. */
+static void let_go(struct hfi_alone *alone, int64_t now_us) {
+    if (alone->since_us != 0)
+        alone->rest_until_us = hfi_add(now_us, hfi_sub(now_us, alone->since_us));
+    alone->since_us = 0;
+    alone->started = false;
+}
+
+void hfi_alone_round(struct hfi_lanes *lanes, int64_t now_us) {
+    struct hfi_alone *alone = &lanes->alone;
+    alone->admits = false;
+    alone->keeps = alone->suspects > 0;
+    if (alone->keeps)
+        return;
+    if (!any_due(lanes, now_us)) {
+        let_go(alone, now_us);
+        return;
+    }
+    if (now_us < alone->rest_until_us)
+        return;
+    if (alone->since_us == 0)
+        alone->since_us = now_us > 0 ? now_us : 1;
+    bool waited = hfi_sub(now_us, alone->since_us) >= hfi_ms_to_us(HFI_ALONE_WAIT_MS);
+    if (waited && alone->started) { /* one after the other, but not for ever */
+        let_go(alone, now_us);
+        return;
+    }
+    alone->keeps = true;
+    alone->admits = waited || alone->used == 0;
+}
+
+bool hfi_alone_lets(const struct hfi_alone *alone, const struct hfi_lane *lane) {
+    if (!lane->runs_code)
+        return true;
+    return is_suspect(lane) ? alone->admits && alone->suspects == 0 : !alone->keeps;
+}
+
+bool hfi_alone_is(const struct hfi_alone *alone, const struct hfi_lane *lane) {
+    return is_suspect(lane) && alone->used == 0;
+}
+
+void hfi_alone_take(struct hfi_alone *alone, const struct hfi_lane *lane) {
+    alone->used += lane->runs_code;
+    if (!is_suspect(lane))
+        return;
+    alone->suspects++;
+    alone->started = true;
+}
+
+void hfi_alone_give(struct hfi_alone *alone, const struct hfi_lane *lane) {
+    alone->used -= lane->runs_code;
+    alone->suspects -= is_suspect(lane);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HFI_JOBS_ALONE_H
+#define HFI_JOBS_ALONE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * A job that has crashed twice beside others is started alone: nothing that runs code begins beside it, and if it can be
+ * had nothing runs already. While one is due the others are kept back until those that run have ended, for a minute at
+ * most: then it is started beside what still runs, which is not called alone. After that the others have their turn for
+ * as long as they were kept back. Part of hfi_lanes; no clock, no I/O; the runner's loop thread.
+ */
+#define HFI_ALONE_WAIT_MS 60000
+
+struct hfi_alone {
+    uint32_t used;         /* jobs that run code, reserved or running */
+    uint32_t suspects;     /* of these: of a lane of suspects */
+    int64_t since_us;      /* the others have been kept back since; 0: they are not */
+    int64_t rest_until_us; /* the turn of the others */
+    bool started;          /* a suspect was, since then */
+    bool keeps;            /* in this round: the others get nothing */
+    bool admits;           /* in this round: one suspect may be had */
+};
+
+struct hfi_lane;
+struct hfi_lanes;
+void hfi_alone_round(struct hfi_lanes *lanes, int64_t now_us); /* before each round, monotonic */
+/* May the lane have a job as far as this goes? */
+bool hfi_alone_lets(const struct hfi_alone *alone, const struct hfi_lane *lane);
+/* It would be the only one that runs code. */
+bool hfi_alone_is(const struct hfi_alone *alone, const struct hfi_lane *lane);
+void hfi_alone_take(struct hfi_alone *alone, const struct hfi_lane *lane);
+void hfi_alone_give(struct hfi_alone *alone, const struct hfi_lane *lane);
+
+#endif
