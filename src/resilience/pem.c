@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks at a PEM file before TLS does, so that a missing, empty, binary or encrypted one is told at the start with its
- * name and not by the first call. Whether a key fits its certificate only TLS can tell. Must never keep or show what
- * stands in the file. Any thread.
+ * Looks at a PEM file before TLS does, so that a missing, empty, binary, broken or encrypted one, or a key of another
+ * certificate, is told at the start with its name and not by the first call. Its form is judged here, in words of our
+ * own; pem_decode.c then decodes it. Must never keep or show what stands in the file. Any thread.
  */
 #include "resilience/pem.h"
 
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "resilience/pem_decode.h"
 
 #define FILE_MAX (16 << 20) /* the system's bundle has 0.2 MiB */
 #define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/= \t\r\n"
@@ -100,13 +101,31 @@ static bool check_key(const char *text, char *why) {
     return refuse(why, "there is no private key in it");
 }
 
+static void forget(char *text, size_t length) {
+    if (text)
+        explicit_bzero(text, length);
+    hfi_free(text);
+}
+
 bool hfi_pem_check(const char *path, enum hfi_pem kind, char why[HFI_PEM_FAULT_MAX]) {
     size_t length = 0;
     char *text = read_whole(path, why, &length);
     if (!text)
         return false;
-    bool good = kind == HFI_PEM_KEY ? check_key(text, why) : check_certificates(text, why);
-    explicit_bzero(text, length);
-    hfi_free(text);
+    bool good = kind == HFI_PEM_KEY ? check_key(text, why) && hfi_pem_decode_key(text, length, why)
+                                    : check_certificates(text, why) && hfi_pem_decode_certificates(text, length, why);
+    forget(text, length);
     return good;
+}
+
+bool hfi_pem_check_pair(const char *certificate_path, const char *key_path, char why[HFI_PEM_FAULT_MAX]) {
+    size_t certificate_length = 0, key_length = 0;
+    char *certificate = read_whole(certificate_path, why, &certificate_length);
+    char *key = certificate ? read_whole(key_path, why, &key_length) : NULL;
+    bool fits = key && hfi_pem_decode_pair(certificate, certificate_length, key, key_length);
+    if (key && !fits)
+        refuse(why, "it is not the key of the first certificate there");
+    forget(certificate, certificate_length);
+    forget(key, key_length);
+    return fits;
 }

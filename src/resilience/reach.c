@@ -32,7 +32,7 @@ static int check_tls(const struct hf_downstream_options *options, struct hf_erro
     bool https = !options->url || strncasecmp(options->url, "https://", 8) == 0; /* per_host: any */
     if (!options->client_cert != !options->client_key)
         return hfi_fail(error, HF_EINVAL, options->name, "give both, they may be one file",
-                        "%s without %s: the certificate and its key belong together",
+                        "%s: there is no %s, and the certificate and its key belong together",
                         options->client_cert ? "client_cert" : "client_key",
                         options->client_cert ? "client_key" : "client_cert");
     if (options->client_cert && !https)
@@ -61,6 +61,10 @@ static int check_files(const struct hf_downstream_options *options, struct hf_er
                             files[i].kind == HFI_PEM_KEY ? "give a readable PEM file with the key, without a passphrase"
                                                          : "give a readable PEM file with BEGIN CERTIFICATE",
                             "%s %s: %s", files[i].key, files[i].path, why);
+    if (options->client_key && !hfi_pem_check_pair(options->client_cert, options->client_key, why))
+        return hfi_fail(error, HF_EINVAL, options->name,
+                        "give the key that the certificate was made for; in a chain its certificate comes first",
+                        "client_key %s with client_cert %s: %s", options->client_key, options->client_cert, why);
     return 0;
 }
 

@@ -23,7 +23,7 @@ FOREIGN = {
     'uv.h': ['loop/'],
     'uv/': ['loop/'],
     'curl/': ['resilience/http/', 'jobs/deaths/mail.c'],
-    'openssl/': ['resilience/http/sign.c'],
+    'openssl/': ['resilience/http/sign.c', 'resilience/pem_decode.c'],
     'sqlite3.h': ['jobs/store/'],
     'sqlite3ext.h': [],
     'libpq-fe.h': ['jobs/store/'],

@@ -37,22 +37,45 @@ static int wrong(const char *form, const char *text, const char *fix) {
     return hfi_usage(form, fix, "`%s` is not known there", text);
 }
 
-/* The number of a name or of digits; for names `by_name` gives -1 when it knows none. */
-static bool number_of(const char *text, int (*by_name)(const char *), int64_t *number) {
-    if (hfi_word_number(text, number))
-        return *number >= INT32_MIN && *number <= INT32_MAX;
-    *number = by_name ? by_name(text) : -1;
-    return *number >= 0;
+/* What the numbers of a form may be. A name stands for one where `by_name` knows it, which gives -1 else. */
+struct range {
+    int64_t low, high;
+    int (*by_name)(const char *);
+    const char *fix;
+};
+static const struct range ranges[] = {
+    [HTTP] = {100, 599, NULL, "write a status from 100 to 599"},
+    [CURL] = {0, INT32_MAX, hf_curl_number, "write 28 or CURLE_OPERATION_TIMEDOUT"},
+    [ERRNO] = {0, 4095, hf_errno_number, "write a name such as ECONNREFUSED"}, /* Linux has no more */
+    [SQLITE] = {0, INT32_MAX, NULL, "write a result code such as 5"},
+    [MSSQL] = {INT32_MIN, INT32_MAX, NULL, "write the number"}, /* clients have negative ones: -2 is their timeout */
+    [MYSQL] = {0, INT32_MAX, NULL, "write the number"},
+    [SMTP] = {200, 599, NULL, "write a reply from 200 to 599"},
+    [EXIT] = {0, 255, NULL, "write a status from 0 to 255"},
+    [SIGNAL] = {1, 64, hf_signal_number, "write a name such as SIGKILL"},
+};
+
+static int read_number(const char *form, const char *text, const struct range *range, int64_t *number) {
+    if (!hfi_word_number(text, number)) {
+        *number = range->by_name ? range->by_name(text) : -1;
+        if (*number < 0)
+            return wrong(form, text, range->fix);
+    }
+    if (*number < range->low || *number > range->high)
+        return hfi_usage(form, range->fix, "%s is not within %lld and %lld", text, (long long)range->low,
+                         (long long)range->high);
+    return 0;
 }
 
-static int read_numbers(const struct hfi_options *options, int (*by_name)(const char *), struct asked *asked, const char *fix) {
-    for (size_t i = 1; i < options->argument_count; i++) {
+static int read_numbers(const struct hfi_options *options, struct asked *asked) {
+    int code = 0;
+    for (size_t i = 1; i < options->argument_count && code == 0; i++) {
         if (asked->count == CHAIN_MAX)
             return hfi_usage(options->arguments[0], NULL, "more than %d numbers", CHAIN_MAX);
-        if (!number_of(options->arguments[i], by_name, &asked->numbers[asked->count++]))
-            return wrong(options->arguments[0], options->arguments[i], fix);
+        code = read_number(options->arguments[0], options->arguments[i], &ranges[asked->form],
+                           &asked->numbers[asked->count++]);
     }
-    return 0;
+    return code;
 }
 
 static int read_form(const struct hfi_options *options, struct asked *asked) {
@@ -89,36 +112,11 @@ static int read_states(const struct hfi_options *options, struct asked *asked) {
     return 0;
 }
 
-/* One number from `low` to `high`. */
-static int read_bounded(const struct hfi_options *options, struct asked *asked, int64_t low, int64_t high, const char *fix) {
-    int code = read_numbers(options, NULL, asked, fix);
-    if (code == 0 && (asked->numbers[0] < low || asked->numbers[0] > high))
-        code = wrong(options->arguments[0], options->arguments[1], fix);
-    return code;
-}
-
 static int read_asked(const struct hfi_options *options, struct asked *asked) {
     int code = read_form(options, asked);
     if (code != 0)
         return code;
-    switch (asked->form) {
-    case HTTP:
-        return read_bounded(options, asked, 0, 999, "write a status from 100 to 599");
-    case CURL:
-        return read_numbers(options, hf_curl_number, asked, "write 28 or CURLE_OPERATION_TIMEDOUT");
-    case ERRNO:
-        return read_numbers(options, hf_errno_number, asked, "write a name such as ECONNREFUSED");
-    case SIGNAL:
-        return read_numbers(options, hf_signal_number, asked, "write a name such as SIGKILL");
-    case SQLSTATE:
-        return read_states(options, asked);
-    case SMTP:
-        return read_bounded(options, asked, 0, 999, "write a reply from 200 to 599");
-    case EXIT:
-        return read_bounded(options, asked, 0, 255, "write a status from 0 to 255");
-    default:
-        return read_numbers(options, NULL, asked, "write the number");
-    }
+    return asked->form == SQLSTATE ? read_states(options, asked) : read_numbers(options, asked);
 }
 
 static void judge(const struct hfi_options *options, const struct asked *asked, struct hf_outcome *outcome) {

@@ -78,7 +78,10 @@ static const char *kind_name(enum hfi_node_kind kind) {
 static bool has_kind(struct hfi_binding *binding, const struct hfi_node *node, enum hfi_node_kind wanted) {
     if (node->kind == wanted || (wanted == HFI_NODE_MAP && node->kind == HFI_NODE_SCALAR && !*node->text))
         return true;
-    hfi_bind_error(binding, "config.type", node, NULL, "it has to be %s, not %s", kind_name(wanted), kind_name(node->kind));
+    const char *fix = wanted == HFI_NODE_MAP    ? "write keys and values: {key: value}"
+                      : wanted == HFI_NODE_LIST ? "put it in brackets: [first, second]"
+                                                : "write one value, without brackets or keys";
+    hfi_bind_error(binding, "config.type", node, fix, "it has to be %s, not %s", kind_name(wanted), kind_name(node->kind));
     return false;
 }
 

@@ -86,6 +86,15 @@ static void check_job(struct hfi_config *config, const struct hfi_job_setting *j
     worst->to_death_ms = ladder.time_to_death_ms;
 }
 
+/* `why` without the key it begins with, when that is where `path`, which is shown before it, ends. */
+static const char *behind_key(const char *why, const char *key, const char *path) {
+    size_t length = strlen(key), whole = strlen(path);
+    bool told = whole > length && path[whole - length - 1] == '.' && strcmp(path + whole - length, key) == 0;
+    if (!told || strncmp(why, key, length) != 0 || (why[length] != ':' && why[length] != ' '))
+        return why;
+    return why + length + (why[length] == ':') + 1;
+}
+
 /* What a runner would refuse when it starts, with the place of its cause. */
 static void check_options(struct hfi_config *config, const struct hfi_item *item, const char *key,
                           const struct hf_downstream_options *options) {
@@ -99,10 +108,11 @@ static void check_options(struct hfi_config *config, const struct hfi_item *item
         key = named;
     }
     const struct hfi_node *node = hfi_tree_nearest(item->node, key);
-    hfi_problem_add(&config->problems, true, "config.downstream", node->line, node->column,
-                    hfi_node_path(&config->arena, node), hfi_arena_text(&config->arena, error.fix), "%s%s%s",
+    const char *path = hfi_node_path(&config->arena, node);
+    hfi_problem_add(&config->problems, true, "config.downstream", node->line, node->column, path,
+                    hfi_arena_text(&config->arena, error.fix), "%s%s%s",
                     strcmp(error.what, item->name) == 0 ? "" : error.what,
-                    strcmp(error.what, item->name) == 0 ? "" : ": ", error.why);
+                    strcmp(error.what, item->name) == 0 ? "" : ": ", behind_key(error.why, key, path));
 }
 
 /* One complaint for each cause: the URL, the probe, the headers, then how it is reached, each without the others. */

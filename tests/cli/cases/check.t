@@ -114,7 +114,7 @@ E bad.yaml:2:41: node.heartbeat: `1e3` is not a duration (write 250ms, 5s, 2m, 1
 E bad.yaml:2:52: node.poll: `99999999999999999999s` overflows (write a smaller one) [config.overflow]
 E bad.yaml:6:22: downstreams.payments.attempt_timeout: `5` has no unit (write 5s or 5ms) [config.missing_unit]
 E bad.yaml:7:5: downstreams.payments.brekaer: unknown key (did you mean `breaker`?) [config.unknown_key]
-E bad.yaml:8:20: downstreams.payments.total_timeout: it has to be a single value, not a list [config.type]
+E bad.yaml:8:20: downstreams.payments.total_timeout: it has to be a single value, not a list (write one value, without brackets or keys) [config.type]
 E bad.yaml:9:22: downstreams.payments.allow_truncated: `yes` is neither true nor false (write true or false) [config.type]
 E bad.yaml:10:21: downstreams.payments.bulkhead.max: 0 is not within 1 and 100000 (stay inside) [config.range]
 E bad.yaml:11:21: downstreams.payments.retry.jitter: `ful` is none of none|factor|full|equal|decorrelated (did you mean `full`?) [config.choice]
@@ -165,7 +165,7 @@ $ printf 'node: {name: [\n' > y.yaml; holdfast check --config y.yaml
 y.yaml: 1 error, 0 warnings
 [2]
 $ printf -- '- a\n' > y.yaml; holdfast check --config y.yaml
-E y.yaml:1:1: configuration: it has to be a map, not a list [config.type]
+E y.yaml:1:1: configuration: it has to be a map, not a list (write keys and values: {key: value}) [config.type]
 y.yaml: 1 error, 0 warnings
 [2]
 
@@ -193,8 +193,8 @@ jobs:
   push: {kind: http, downstream: length, headers: {transfer-encoding: chunked}, execution_timeout: 3m}
 end
 $ holdfast check --config y.yaml
-E y.yaml:2:15: downstreams.port.url: url: its port is not a number from 1 to 65535 (write it as https://host[:port][/path]) [config.downstream]
-E y.yaml:3:15: downstreams.host.url: url: its host has one bracket only (write it as https://host[:port][/path]) [config.downstream]
+E y.yaml:2:15: downstreams.port.url: its port is not a number from 1 to 65535 (write it as https://host[:port][/path]) [config.downstream]
+E y.yaml:3:15: downstreams.host.url: its host has one bracket only (write it as https://host[:port][/path]) [config.downstream]
 E y.yaml:4:38: downstreams.length.headers: Content-Length: the header is set by holdfast itself (leave it out) [config.downstream]
 E y.yaml:6:51: jobs.push.headers: transfer-encoding: the header is set by holdfast itself (leave it out) [config.downstream]
 DOWNSTREAM  ATTEMPTS  LONGEST CALL  FIRST CUT TRY  OPENS AFTER  BREAKS
@@ -225,8 +225,8 @@ E rules.yaml:5:27: downstreams.p.rules[0].status: `1000` is no status from 100 t
 E rules.yaml:6:27: downstreams.p.rules[1].status: the range `599-500` is upside down (write the lower one first) [config.status]
 E rules.yaml:6:36: downstreams.p.rules[1].clas: unknown key (did you mean `class`?) [config.unknown_key]
 E rules.yaml:7:9: downstreams.p.rules[2]: the key `name` is missing (letters, digits, - and _; outcomes that it decides show it as rule.NAME) [config.missing_key]
-E rules.yaml:8:9: downstreams.p.rules[3]: it has to be a map, not a single value [config.type]
-E rules.yaml:9:41: downstreams.q.rules: it has to be a list, not a map [config.type]
+E rules.yaml:8:9: downstreams.p.rules[3]: it has to be a map, not a single value (write keys and values: {key: value}) [config.type]
+E rules.yaml:9:41: downstreams.q.rules: it has to be a list, not a map (put it in brackets: [first, second]) [config.type]
 E rules.yaml:11:26: jobs.j.rules: only kind http has this key (leave it out, or change kind) [config.kind]
 rules.yaml: 7 errors, 0 warnings
 [2]

@@ -53,13 +53,7 @@ $ holdfast classify exit 65 --json
 ~ .*"class":"permanent".*"error_type":"exit.65".*
 $ holdfast classify signal SIGKILL --json
 ~ .*"class":"transient".*"error_type":"signal.SIGKILL".*
-# Statuses that are none, and a lone interim one (S0.3).
-$ holdfast classify http 0 --json
-~ .*"class":"transient".*"rule":"http.unknown".*"sent":"maybe".*
-$ holdfast classify http 99 --json
-~ .*"rule":"http.unknown".*
-$ holdfast classify http 600 --json
-~ .*"rule":"http.unknown".*
+# A lone interim status (S0.3).
 $ holdfast classify http 101 --json
 ~ .*"class":"transient".*"rule":"http.1xx".*
 $ holdfast classify http 302 --json
@@ -107,9 +101,33 @@ $ holdfast classify
 $ holdfast classify http
 ! holdfast: classify: what http gave is missing (see holdfast help classify)
 [2]
-$ holdfast classify smtp 1000
-! holdfast: smtp: `1000` is not known there (write a reply from 200 to 599)
+# Numbers that nobody ever gives, of each form.
+$ for s in 99 0 -1 600 1000; do holdfast classify http $s; done
+! holdfast: http: 99 is not within 100 and 599 (write a status from 100 to 599)
+! holdfast: http: 0 is not within 100 and 599 (write a status from 100 to 599)
+! holdfast: http: -1 is not within 100 and 599 (write a status from 100 to 599)
+! holdfast: http: 600 is not within 100 and 599 (write a status from 100 to 599)
+! holdfast: http: 1000 is not within 100 and 599 (write a status from 100 to 599)
 [2]
+$ for s in 99 199 600; do holdfast classify smtp $s; done
+! holdfast: smtp: 99 is not within 200 and 599 (write a reply from 200 to 599)
+! holdfast: smtp: 199 is not within 200 and 599 (write a reply from 200 to 599)
+! holdfast: smtp: 600 is not within 200 and 599 (write a reply from 200 to 599)
+[2]
+$ holdfast classify signal 0; holdfast classify signal 65; holdfast classify errno -1; holdfast classify errno 4096
+! holdfast: signal: 0 is not within 1 and 64 (write a name such as SIGKILL)
+! holdfast: signal: 65 is not within 1 and 64 (write a name such as SIGKILL)
+! holdfast: errno: -1 is not within 0 and 4095 (write a name such as ECONNREFUSED)
+! holdfast: errno: 4096 is not within 0 and 4095 (write a name such as ECONNREFUSED)
+[2]
+$ holdfast classify curl -1; holdfast classify sqlite 2147483648; holdfast classify mysql -5; holdfast classify mssql -2147483649
+! holdfast: curl: -1 is not within 0 and 2147483647 (write 28 or CURLE_OPERATION_TIMEDOUT)
+! holdfast: sqlite: 2147483648 is not within 0 and 2147483647 (write a result code such as 5)
+! holdfast: mysql: -5 is not within 0 and 2147483647 (write the number)
+! holdfast: mssql: -2147483649 is not within -2147483648 and 2147483647 (write the number)
+[2]
+$ holdfast classify mssql -2 --json
+~ .*"class":"transient".*
 $ holdfast classify htp 5
 ! holdfast: classify: `htp` is no form (did you mean `http`?)
 [2]
@@ -126,7 +144,7 @@ $ holdfast classify sqlstate 40p
 ! holdfast: sqlstate: `40p` is not known there (write five digits or capital letters, such as 40P01)
 [2]
 $ holdfast classify exit 256
-! holdfast: exit: `256` is not known there (write a status from 0 to 255)
+! holdfast: exit: 256 is not within 0 and 255 (write a status from 0 to 255)
 [2]
 $ holdfast classify http 200 201
 ! holdfast: classify: `201` is one argument too many

@@ -1,19 +1,16 @@
 # How a downstream is reached: every bad value is told with its place and a fix, and no secret shows.
-file cert.pem
------BEGIN CERTIFICATE-----
-MIIB
------END CERTIFICATE-----
-end
-file key.pem
+file broken.pem
 -----BEGIN PRIVATE KEY-----
 MIIB
 -----END PRIVATE KEY-----
 end
-file locked.pem
------BEGIN ENCRYPTED PRIVATE KEY-----
+file broken-cert.pem
+-----BEGIN CERTIFICATE-----
 MIIB
------END ENCRYPTED PRIVATE KEY-----
+-----END CERTIFICATE-----
 end
+$ for n in cert other; do openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=a -keyout $n.key -out $n.pem 2>/dev/null || exit; done; mv cert.key key.pem
+$ openssl pkey -in key.pem -aes128 -passout pass:hush -out locked.pem && openssl ec -in key.pem -aes128 -passout pass:hush -out locked-too.pem 2>/dev/null
 setenv HTTP_PROXY_OF_OURS http://me:hush@proxy.example:3128
 file good.yaml
 downstreams:
@@ -26,7 +23,7 @@ good.yaml: 0 errors, 0 warnings
 
 # Files stand beside the configuration.
 $ mkdir sub && mv good.yaml cert.pem sub && holdfast check --config sub/good.yaml
-E sub/good.yaml:2:77: downstreams.a.client_key: client_key sub/key.pem: it cannot be read: No such file or directory (give a readable PEM file with the key, without a passphrase) [config.downstream]
+E sub/good.yaml:2:77: downstreams.a.client_key: sub/key.pem: it cannot be read: No such file or directory (give a readable PEM file with the key, without a passphrase) [config.downstream]
 ...
 sub/good.yaml: 1 error, 0 warnings
 [2]
@@ -59,25 +56,36 @@ downstreams:
   i: {url: https://i, proxy: "http://me:hush@p"}
   l: {url: https://l, redirects: {other_hosts: true}}
   m: {url: https://m, ca_file: .}
+  n: {url: https://n, client_cert: cert.pem, client_key: locked-too.pem}
+  o: {url: https://o, client_cert: cert.pem, client_key: broken.pem}
+  p: {url: https://p, client_cert: cert.pem, client_key: other.key}
+  q: {url: https://q, client_cert: broken-cert.pem, client_key: key.pem}
 end
 $ holdfast check --config bad.yaml
-E bad.yaml:2:32: downstreams.a.ca_file: ca_file none.pem: it cannot be read: No such file or directory (give a readable PEM file with BEGIN CERTIFICATE) [config.downstream]
-E bad.yaml:3:32: downstreams.b.ca_file: ca_file key.pem: there is no certificate in it (give a readable PEM file with BEGIN CERTIFICATE) [config.downstream]
-E bad.yaml:4:36: downstreams.c.client_cert: client_cert without client_key: the certificate and its key belong together (give both, they may be one file) [config.downstream]
-E bad.yaml:5:58: downstreams.d.client_key: client_key locked.pem: the key has a passphrase (give a readable PEM file with the key, without a passphrase) [config.downstream]
-E bad.yaml:6:35: downstreams.e.client_cert: client_cert: the url is http, which shows no certificate to anybody (write the url as https://, or leave client_cert out) [config.downstream]
-E bad.yaml:7:29: downstreams.f.http2: http2: the url is http; both ends agree on HTTP/2 within TLS only (write the url as https://, or leave http2 out) [config.downstream]
-E bad.yaml:8:30: downstreams.h.proxy: proxy: it does not start with http:// (write it as http://[user:password@]host:port) [config.downstream]
-E bad.yaml:9:30: downstreams.i.proxy: proxy: it has no port (write it as http://[user:password@]host:port) [config.downstream]
-E bad.yaml:10:48: downstreams.l.redirects.other_hosts: redirects.other_hosts: with redirects.max 0 none is followed (set redirects.max, or leave other_hosts out) [config.downstream]
-E bad.yaml:11:32: downstreams.m.ca_file: ca_file .: it is not a file (give a readable PEM file with BEGIN CERTIFICATE) [config.downstream]
+E bad.yaml:2:32: downstreams.a.ca_file: none.pem: it cannot be read: No such file or directory (give a readable PEM file with BEGIN CERTIFICATE) [config.downstream]
+E bad.yaml:3:32: downstreams.b.ca_file: key.pem: there is no certificate in it (give a readable PEM file with BEGIN CERTIFICATE) [config.downstream]
+E bad.yaml:4:36: downstreams.c.client_cert: there is no client_key, and the certificate and its key belong together (give both, they may be one file) [config.downstream]
+E bad.yaml:5:58: downstreams.d.client_key: locked.pem: the key has a passphrase (give a readable PEM file with the key, without a passphrase) [config.downstream]
+E bad.yaml:6:35: downstreams.e.client_cert: the url is http, which shows no certificate to anybody (write the url as https://, or leave client_cert out) [config.downstream]
+E bad.yaml:7:29: downstreams.f.http2: the url is http; both ends agree on HTTP/2 within TLS only (write the url as https://, or leave http2 out) [config.downstream]
+E bad.yaml:8:30: downstreams.h.proxy: it does not start with http:// (write it as http://[user:password@]host:port) [config.downstream]
+E bad.yaml:9:30: downstreams.i.proxy: it has no port (write it as http://[user:password@]host:port) [config.downstream]
+E bad.yaml:10:48: downstreams.l.redirects.other_hosts: with redirects.max 0 none is followed (set redirects.max, or leave other_hosts out) [config.downstream]
+E bad.yaml:11:32: downstreams.m.ca_file: .: it is not a file (give a readable PEM file with BEGIN CERTIFICATE) [config.downstream]
+E bad.yaml:12:58: downstreams.n.client_key: locked-too.pem: the key has a passphrase (give a readable PEM file with the key, without a passphrase) [config.downstream]
+~ E bad.yaml:13:58: downstreams.o.client_key: broken.pem: the key in it cannot be decoded: .+ \(give a readable PEM file with the key, without a passphrase\) \[config.downstream\]
+E bad.yaml:14:58: downstreams.p.client_key: other.key with client_cert cert.pem: it is not the key of the first certificate there (give the key that the certificate was made for; in a chain its certificate comes first) [config.downstream]
+~ E bad.yaml:15:36: downstreams.q.client_cert: broken-cert.pem: certificate 1 in it cannot be decoded: .+ \(give a readable PEM file with BEGIN CERTIFICATE\) \[config.downstream\]
 ...
-bad.yaml: 10 errors, 0 warnings
+bad.yaml: 14 errors, 0 warnings
 [2]
 
 # A start refuses the same with the same words.
 $ printf 'downstreams: {a: {url: "https://127.0.0.1:1", client_cert: cert.pem, client_key: gone.pem}}\n' > s.yaml; holdfast call a --config s.yaml
 ! holdfast: a: client_key gone.pem: it cannot be read: No such file or directory (give a readable PEM file with the key, without a passphrase)
+[2]
+$ printf 'downstreams: {a: {url: "https://127.0.0.1:1", client_cert: cert.pem, client_key: other.key}}\n' > s.yaml; holdfast call a --config s.yaml
+! holdfast: a: client_key other.key with client_cert cert.pem: it is not the key of the first certificate there (give the key that the certificate was made for; in a chain its certificate comes first)
 [2]
 
 # What the environment or a file gave is not shown when it is no URL: it may be another secret by mistake. One complaint each.
