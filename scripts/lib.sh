@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Shared by quickstart.sh and test.sh; POSIX sh, for a Debian that has nothing but sh and apt-get.
 
-BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config libcurl4-openssl-dev libssl-dev libuv1-dev libsqlite3-dev libjansson-dev libyaml-dev libmicrohttpd-dev uthash-dev ca-certificates"
+BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config libcurl4-openssl-dev libssl-dev zlib1g-dev libuv1-dev libsqlite3-dev libjansson-dev libyaml-dev libmicrohttpd-dev uthash-dev ca-certificates"
 TEST_PACKAGES="g++ clang libclang-rt-14-dev binutils libcmocka-dev python3 openssl valgrind nginx-light procps"
 
 say() {

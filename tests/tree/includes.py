@@ -24,6 +24,7 @@ FOREIGN = {
     'uv/': ['loop/'],
     'curl/': ['resilience/http/', 'jobs/deaths/mail.c'],
     'openssl/': ['resilience/http/sign.c', 'resilience/pem_decode.c'],
+    'zlib.h': ['resilience/http/unpack.c'],
     'sqlite3.h': ['jobs/store/'],
     'sqlite3ext.h': [],
     'libpq-fe.h': ['jobs/store/'],

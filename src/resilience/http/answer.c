@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "resilience/address.h"
 #include "resilience/http/engine.h"
+#include "resilience/http/unpack.h"
 
 #define BODY_KEPT 16384   /* bytes of buffer that stay with a pooled handle */
 #define LINE_LIMIT 102400 /* libcurl's own, for one header line */
@@ -50,6 +51,8 @@ void hfi_answer_reset(struct hfi_attempt *attempt) {
     attempt->body.length = 0;
     attempt->body.failed = false;
     attempt->error[0] = '\0';
+    if (attempt->unpack)
+        hfi_unpack_reset(attempt);
     if (attempt->body.room > BODY_KEPT)
         hfi_bytes_free(&attempt->body);
     else if (attempt->body.room > 0)
@@ -145,19 +148,23 @@ size_t hfi_answer_header(char *data, size_t one, size_t length, void *user) {
     return taken;
 }
 
+bool hfi_answer_keep(struct hfi_attempt *attempt, const char *data, size_t size) {
+    if (size > (uint64_t)attempt->spec.response_limit - attempt->body.length) {
+        attempt->reason = HFI_REASON_BODY_TOO_LARGE;
+        return false;
+    }
+    hfi_bytes_add(&attempt->body, data, size);
+    if (attempt->body.failed)
+        attempt->reason = HFI_REASON_MEMORY;
+    return !attempt->body.failed;
+}
+
 size_t hfi_answer_body(char *data, size_t one, size_t length, void *user) {
     struct hfi_attempt *attempt = user;
     size_t size = one * length;
-    if (size > (uint64_t)attempt->spec.response_limit - attempt->body.length) {
-        attempt->reason = HFI_REASON_BODY_TOO_LARGE;
-        return 0;
-    }
-    hfi_bytes_add(&attempt->body, data, size);
-    if (attempt->body.failed) {
-        attempt->reason = HFI_REASON_MEMORY;
-        return 0;
-    }
-    return size;
+    if (attempt->spec.compressed)
+        return hfi_unpack_body(attempt, data, size);
+    return hfi_answer_keep(attempt, data, size) ? size : 0;
 }
 
 /*
@@ -322,7 +329,7 @@ static CURLcode true_code(struct hfi_attempt *attempt, CURLcode code) {
         snprintf(attempt->error, sizeof attempt->error, "the body is shorter than its Content-Length");
         return CURLE_PARTIAL_FILE;
     }
-    return code;
+    return attempt->unpack ? hfi_unpack_end(attempt, code) : code;
 }
 
 /* The reason behind libcurl's code, where one was not noted on the way. */

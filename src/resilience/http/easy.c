@@ -13,12 +13,14 @@
 #include "base/alloc.h"
 #include "resilience/http/engine.h"
 #include "resilience/http/sign.h"
+#include "resilience/http/unpack.h"
 
 #define NAMES_KEPT_S 60L
 #define IDLE_CONNECTION_S 20L  /* well under what servers allow: they rarely close under a request */
 #define CONNECTION_LIFE_S 300L /* so that a changed address is seen */
 #define CA_CACHE_S 3600L
 #define USER_AGENT "User-Agent: holdfast"
+#define ACCEPT_ENCODING "Accept-Encoding: " HFI_UNPACK_ACCEPT
 #define CONNECT_GRACE_MS 1000 /* ours ends a connect first; libcurl's limit makes it share the time among addresses */
 
 static CURLcode set_behaviour(CURL *easy) {
@@ -27,6 +29,7 @@ static CURLcode set_behaviour(CURL *easy) {
     rc |= curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* never join a resolver thread (L2) */
     rc |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     rc |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    rc |= curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L); /* it takes half a stream for a whole one */
     rc |= curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* not the environment's: libcurl would ask it every time */
     rc |= curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's answer is not the peer's */
     rc |= curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
@@ -122,9 +125,9 @@ static int write_signature(const struct hfi_attempt *attempt, struct curl_slist 
 /* The request headers in one block that is kept with the handle: no allocation per header. */
 static int write_lines(struct hfi_attempt *attempt) {
     const struct hfi_attempt_spec *spec = &attempt->spec;
-    size_t count = spec->header_count + 3 + SIGNATURE_LINES;
-    size_t room = count * sizeof(struct curl_slist) + sizeof USER_AGENT + sizeof "Expect:" + sizeof "Content-Type:" +
-                  signature_room(spec);
+    size_t count = spec->header_count + 4 + SIGNATURE_LINES;
+    size_t room = count * sizeof(struct curl_slist) + sizeof USER_AGENT + sizeof ACCEPT_ENCODING +
+                  sizeof "Expect:" + sizeof "Content-Type:" + signature_room(spec);
     for (size_t i = 0; i < spec->header_count; i++)
         room += strlen(spec->headers[i].name) + strlen(spec->headers[i].value) + 3;
     if (room > attempt->lines_room) {
@@ -143,6 +146,8 @@ static int write_lines(struct hfi_attempt *attempt) {
     }
     if (!has_header(spec, "User-Agent")) /* CURLOPT_USERAGENT would be printed anew for each request */
         text = write_line(node++, text, USER_AGENT, "", "");
+    if (spec->compressed && !has_header(spec, "Accept-Encoding"))
+        text = write_line(node++, text, ACCEPT_ENCODING, "", "");
     if (carries(spec)) /* libcurl compares every header with each of these: only where they matter */
         text = write_line(node++, text, "Expect", ":", ""); /* no 100-continue: it stalls, and 417 sends twice */
     if (carries(spec) && !has_header(spec, "Content-Type"))
@@ -253,7 +258,6 @@ static CURLcode set_request(struct hfi_attempt *attempt) {
 }
 
 int hfi_easy_load(struct hfi_attempt *attempt) {
-    bool compressed = attempt->spec.compressed;
     hfi_answer_reset(attempt);
     int written = write_lines(attempt);
     if (written)
@@ -261,10 +265,6 @@ int hfi_easy_load(struct hfi_attempt *attempt) {
     CURLcode rc = set_url(attempt);
     if (rc == CURLE_OK)
         rc = set_request(attempt);
-    if (rc == CURLE_OK && compressed != attempt->compressed) {
-        rc = curl_easy_setopt(attempt->easy, CURLOPT_ACCEPT_ENCODING, compressed ? "gzip, deflate" : NULL);
-        attempt->compressed = rc == CURLE_OK ? compressed : attempt->compressed;
-    }
     rc |= set_reach(attempt);
     return rc == CURLE_OK ? 0 : rc == CURLE_OUT_OF_MEMORY ? HF_ENOMEM : HF_EINVAL;
 }

@@ -15,7 +15,8 @@
 /*
  * The inside of the libcurl transport, for its own files only: engine.c (the port: start, cancel, close), drive.c (the
  * multi handle's timer and results), sockets.c (descriptors and their watches), hosts.c (one lookup per host at a
- * time), easy.c (what is sent), redirect.c (what is sent next), answer.c (what came back). All on the scheduler's thread.
+ * time), easy.c (what is sent), redirect.c (what is sent next), answer.c (what came back), unpack.c (… compressed). All
+ * on the scheduler's thread.
  */
 
 /* Why an attempt ended where libcurl's own code would mislead. X(NAME, error type, message) */
@@ -50,6 +51,7 @@ enum hfi_place {
 TAILQ_HEAD(hfi_attempts, hfi_attempt);
 
 struct hfi_host;
+struct hfi_unpack;
 struct hfi_engine;
 
 /* One descriptor that libcurl uses. Its watch lives as long as the descriptor: only the events change. */
@@ -93,7 +95,6 @@ struct hfi_attempt {
     struct hf_mono started, added;
     struct curl_slist *lines; /* request headers: nodes and texts in one block */
     size_t lines_room, line_count;
-    bool compressed; /* what the easy handle is set to */
 
     struct hfi_host *host;
     bool leads;     /* looks its host up for all who wait */
@@ -118,6 +119,7 @@ struct hfi_attempt {
     size_t head_bytes; /* of all header lines, whatever they were */
     bool final; /* the whole header of a final answer was seen */
     struct hfi_bytes head, body;
+    struct hfi_unpack *unpack; /* of a compressed body that has begun; NULL */
     struct hfi_header_at *at;
     struct hf_header *headers;
     size_t header_count, header_room;
@@ -193,6 +195,7 @@ void hfi_redirect_reset(struct hfi_attempt *attempt);
 /* answer.c */
 const char *hfi_answer_get(const struct hfi_attempt *attempt, const char *name); /* its first value, NULL none */
 size_t hfi_answer_header(char *data, size_t one, size_t length, void *user);
+bool hfi_answer_keep(struct hfi_attempt *attempt, const char *data, size_t size); /* of the body; false: why is noted */
 size_t hfi_answer_body(char *data, size_t one, size_t length, void *user);
 int hfi_answer_send(void *user, char *remote, char *local, int remote_port, int local_port);
 void hfi_answer_reset(struct hfi_attempt *attempt);
