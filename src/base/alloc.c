@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define LINE ((size_t)64)
+#define SMALL ((size_t)1024) /* what malloc hands out again at once, warm; calloc takes it from further away */
 
 static atomic_bool watched; /* somebody called hfi_alloc_fail in this process */
 static atomic_bool persistent;
@@ -31,7 +32,14 @@ static bool refused(void) {
 void *hfi_alloc(size_t size) {
     if (refused())
         return NULL;
-    return calloc(1, size > 0 ? size : 1);
+    if (size > SMALL)
+        return calloc(1, size);
+    void *memory = malloc(size > 0 ? size : 1);
+    return memory ? memset(memory, 0, size) : NULL;
+}
+
+void *hfi_alloc_unset(size_t size) {
+    return refused() ? NULL : malloc(size > 0 ? size : 1);
 }
 
 void *hfi_alloc_array(size_t count, size_t size) {

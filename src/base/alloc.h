@@ -10,6 +10,7 @@
  */
 void *hfi_alloc(size_t size);
 void *hfi_alloc_array(size_t count, size_t size); /* NULL on overflow */
+void *hfi_alloc_unset(size_t size); /* not zeroed */
 void *hfi_alloc_lines(size_t size); /* begins a cache line of 64 bytes and fills whole ones; never to be reallocated */
 void *hfi_realloc(void *memory, size_t size);
 char *hfi_strdup(const char *text);

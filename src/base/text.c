@@ -41,12 +41,32 @@ bool hfi_text_valid(const char *bytes, size_t length) {
     return true;
 }
 
+/* How many of the bytes are ASCII, from the first one on, and no NUL: eight at a time. */
+static size_t plain_bytes(const char *from, size_t length) {
+    const uint64_t high = 0x8080808080808080u, ones = 0x0101010101010101u;
+    size_t count = 0;
+    for (uint64_t word; length - count >= sizeof word; count += sizeof word) {
+        memcpy(&word, from + count, sizeof word);
+        if ((word | (word - ones)) & high)
+            break;
+    }
+    while (count < length && from[count] > 0 && (unsigned char)from[count] < 0x80)
+        count++;
+    return count;
+}
+
 size_t hfi_text_clean(char *to, size_t room, const char *from, size_t length) {
-    const unsigned char *at = (const unsigned char *)from;
-    size_t written = 0;
     if (room == 0)
         return 0;
-    while (from && length > 0) {
+    if (!from) {
+        from = "";
+        length = 0;
+    }
+    size_t written = plain_bytes(from, length < room ? length : room - 1);
+    memcpy(to, from, written);
+    const unsigned char *at = (const unsigned char *)from + written;
+    length -= written;
+    while (length > 0) {
         size_t step = at[0] == 0 ? 0 : sequence(at, length);
         const void *piece = step > 0 ? (const void *)at : REPLACEMENT;
         size_t size = step > 0 ? step : sizeof REPLACEMENT - 1;

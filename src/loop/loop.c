@@ -65,15 +65,28 @@ static void run_own_tasks(struct hfi_loop *loop) {
         uv_async_send(&loop->async);
 }
 
+/* What was asked for "now" in this turn happens before its end. `arm` lets nothing be earlier: no clock is needed. */
+static bool is_due(const struct hfi_loop *loop) {
+    const struct hfi_timer *head = hfi_timer_heap_head(&loop->heap);
+    return head && head->at.us <= loop->turn.us;
+}
+
+void hfi_loop_end_turn(struct hfi_loop *loop) {
+    loop->events = 0;
+    if (is_due(loop))
+        fire(loop);
+    if (loop->own_tasks)
+        run_own_tasks(loop);
+}
+
 /*
- * Before every sleep: runs what this thread posted, then sets the uv_timer for the head of the heap, if that changed. libuv counts in whole ms of a time
- * that is rounded down and may be stale, but its due time is that time plus the wait: asking for the difference to the
- * head's ms, rounded up, makes it absolute, and never early.
+ * Before every sleep: ends the turn, then sets the uv_timer for the head of the heap, if that changed. libuv counts in
+ * whole ms of a time that is rounded down and may be stale, but its due time is that time plus the wait: asking for the
+ * difference to the head's ms, rounded up, makes it absolute, and never early.
  */
 static void on_prepare(uv_prepare_t *handle) {
     struct hfi_loop *loop = handle->data;
-    if (loop->own_tasks)
-        run_own_tasks(loop);
+    hfi_loop_end_turn(loop);
     const struct hfi_timer *head = hfi_timer_heap_head(&loop->heap);
     int64_t at = head ? head->at.us : HFI_FOREVER_US;
     if (at == loop->set_for)

@@ -20,11 +20,19 @@ struct hfi_loop {
     struct hfi_task_queue tasks;
     struct hfi_watch *watches; /* not the closing ones */
     struct hf_mono turn;       /* when timers were fired last */
+    unsigned events;           /* of descriptors, in this turn */
     int64_t set_for;           /* what the uv_timer is set for; HFI_FOREVER_US = stopped */
     bool own_tasks;            /* the loop's thread itself posted; of that thread only */
     atomic_bool stopping;
     _Atomic(void *) thread; /* of the run; NULL when none */
 };
+
+/*
+ * A turn is at most so many events: what they asked for "now" and posted comes then. So few stay in the processor's
+ * cache from being read to being answered, and many enough do the same one after the other.
+ */
+#define HFI_LOOP_EVENTS 32
+void hfi_loop_end_turn(struct hfi_loop *loop);
 
 int hfi_loop_watch(struct hfi_scheduler *self, int fd, unsigned events, hfi_watch_fn ready, void *user,
                    struct hfi_watch **watch);

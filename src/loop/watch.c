@@ -9,6 +9,7 @@
 
 struct hfi_watch {
     uv_poll_t poll;
+    struct hfi_loop *loop;
     hfi_watch_fn ready;
     void *user;
     unsigned events;
@@ -28,6 +29,7 @@ static void apply(struct hfi_watch *watch) {
 
 static void on_ready(uv_poll_t *handle, int status, int events) {
     struct hfi_watch *watch = handle->data;
+    struct hfi_loop *loop = watch->loop;
     unsigned reported = (events & UV_READABLE ? HFI_READABLE : 0u) | (events & UV_WRITABLE ? HFI_WRITABLE : 0u);
     if (status < 0)
         reported = HFI_BROKEN;
@@ -35,6 +37,8 @@ static void on_ready(uv_poll_t *handle, int status, int events) {
     /* libuv stops polling a socket in error (as UV_EBADF). Whoever still wants it goes on hearing of it. */
     if (status < 0 && !watch->closed && !uv_is_active((uv_handle_t *)handle))
         apply(watch);
+    if (++loop->events >= HFI_LOOP_EVENTS)
+        hfi_loop_end_turn(loop); /* the watch may be gone afterwards */
 }
 
 static int translate(int native) {
@@ -64,6 +68,7 @@ int hfi_loop_watch(struct hfi_scheduler *self, int fd, unsigned events, hfi_watc
         return translate(native);
     }
     watch->poll.data = watch;
+    watch->loop = loop;
     watch->ready = ready;
     watch->user = user;
     watch->events = events;

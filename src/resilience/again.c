@@ -61,7 +61,7 @@ bool hfi_again(struct hfi_again *again, struct hf_outcome *outcome, bool repeata
 
 void hfi_again_refused(struct hf_outcome *outcome, uint32_t attempts, const struct hf_outcome *rejection) {
     if (attempts == 0) {
-        *outcome = *rejection;
+        hfi_outcome_copy(outcome, rejection);
         return;
     }
     outcome->retry = HF_RETRY_LATER;

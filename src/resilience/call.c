@@ -12,7 +12,7 @@
 #include "resilience/classify.h"
 #include "resilience/decide.h"
 
-static void try_attempt(struct hfi_call *call);
+static void try_attempt(struct hfi_call *call, struct hf_mono now);
 
 /* Writes what all attempts together say into the outcome. */
 static void sum_up(struct hfi_call *call) {
@@ -46,7 +46,7 @@ static void serve_queue(struct hfi_target *target) {
     uint32_t before = UINT32_MAX;
     while (target->queued > 0 && target->queued < before) {
         before = target->queued;
-        try_attempt(TAILQ_FIRST(&target->queue));
+        try_attempt(TAILQ_FIRST(&target->queue), hfi_now(target->caller->scheduler));
     }
     hfi_target_watch(target);
 }
@@ -128,6 +128,8 @@ static bool wait_for_rest(struct hfi_call *call, const struct hf_outcome *outcom
 
 static void cancel_losers(struct hfi_call *call, struct hf_mono now) {
     struct hf_outcome lost;
+    if (call->live == 0)
+        return;
     hfi_classify_cancelled(HF_SENT_MAYBE, HF_STAGE_LOCAL, &lost);
     hfi_call_cut_all(call, &lost, now);
 }
@@ -135,13 +137,13 @@ static void cancel_losers(struct hfi_call *call, struct hf_mono now) {
 void hfi_call_over(struct hfi_call_attempt *attempt, struct hf_outcome *outcome, const struct hfi_attempt_facts *facts) {
     struct hfi_call *call = attempt->call;
     struct hfi_target *target = call->target;
-    struct hf_mono now = hfi_call_now(call);
+    struct hf_mono now = facts && facts->now.us ? facts->now : hfi_call_now(call);
     bool news = !attempt->hedge || outcome->kind != HF_OUTCOME_REJECTED; /* a hedge without room was none (R18) */
     bool settled = hfi_decide_settles(outcome), goes_on = false;
     hfi_call_release(attempt, outcome, now);
     if (news) {
         struct hf_mono asked = hfi_mono_after_ms(now, outcome->retry_after_ms);
-        call->response->outcome = *outcome;
+        hfi_outcome_copy(&call->response->outcome, outcome);
         if (!settled && asked.us > call->not_before.us)
             call->not_before = asked;
     }
@@ -212,9 +214,8 @@ static void as_the_first(const struct hfi_target *target, struct hf_mono now, st
                          token ? hfi_us_to_ms_up(hfi_sub(target->token_at.us, now.us)) : HFI_SLOT_POLL_MS);
 }
 
-static void try_attempt(struct hfi_call *call) {
+static void try_attempt(struct hfi_call *call, struct hf_mono now) {
     struct hfi_target *target = call->target;
-    struct hf_mono now = hfi_call_now(call);
     struct hf_permit permit;
     struct hf_outcome rejection;
     if (target->queued > 0 && call->state != HFI_CALL_QUEUED) { /* nobody overtakes */
@@ -266,19 +267,20 @@ static void on_timer(struct hfi_timer *timer, void *user) {
     } else if (call->state == HFI_CALL_ATTEMPT) {
         look(call, now);
     } else if (call->state == HFI_CALL_BACKOFF) {
-        try_attempt(call);
+        try_attempt(call, now);
     }
 }
 
 int hfi_call_begin(struct hfi_call *call) {
     struct hfi_scheduler *scheduler = call->caller->scheduler;
-    call->deadline = hfi_mono_after_ms(hfi_call_now(call), call->total_ms);
+    struct hf_mono now = hfi_call_now(call);
+    call->deadline = hfi_mono_after_ms(now, call->total_ms);
     hfi_again_init(&call->again, call->target->downstream, call->policy, call->deadline, call->no_retry);
     hfi_timer_init(&call->timer, on_timer, call);
     if (scheduler->ops->arm(scheduler, &call->timer, call->deadline))
         return HF_ENOMEM;
     TAILQ_INSERT_TAIL(&call->caller->calls, call, entry);
-    try_attempt(call);
+    try_attempt(call, now);
     return 0;
 }
 

@@ -64,12 +64,13 @@ void hfi_call_cancel(struct hfi_call *call);
 
 /* The answer behind the public accessors. */
 struct hf_response {
-    struct hf_outcome outcome;
     int status;
-    void *body;
+    void *answer; /* one block with the headers, their texts and the body; NULL: none of them */
+    const void *body;
     size_t body_length;
-    struct hf_header *headers; /* one block */
+    const struct hf_header *headers;
     size_t header_count;
+    struct hf_outcome outcome;
 };
 
 /* Method and header names: RFC 9110 tokens; values without control characters; path and query: visible ASCII, the path

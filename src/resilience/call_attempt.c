@@ -58,7 +58,10 @@ static void on_facts(const struct hfi_attempt_facts *facts, void *user) {
         end_by_limit(attempt, which, facts->sent, facts->stage, &facts->phases);
         return;
     }
-    hfi_classify_attempt(facts, scheduler->ops->wall(scheduler), policy->breaker_429_failure, &outcome);
+    struct hf_wall wall = {0}; /* is looked at for the date of a Retry-After only */
+    if (facts->retry_after)
+        wall = scheduler->ops->wall(scheduler);
+    hfi_classify_attempt(facts, wall, policy->breaker_429_failure, &outcome);
     hfi_rules_judge(&call->rules, &call->target->rules, call->method, facts, &outcome); /* told once (F8) */
     if (outcome.kind == HF_OUTCOME_REJECTED) { /* the transport had no room: it reached nothing */
         call->attempts--;
@@ -96,6 +99,7 @@ int hfi_call_send(struct hfi_call *call, const struct hf_permit *permit, bool he
     if (target->send_attempt)
         snprintf(call->number, sizeof call->number, "%u", call->attempts + 1);
     struct hfi_attempt_spec spec = {
+        .now = now,
         .url = call->url,
         .method = call->method,
         .headers = call->headers,

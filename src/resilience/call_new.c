@@ -4,6 +4,7 @@
  * them. And the copy the other way: an answer for the caller. Must never let unchecked text through to the wire, nor
  * quote a header's value. Any thread.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -266,6 +267,15 @@ int hfi_caller_check(struct hfi_caller *caller, const struct hf_request *given, 
     return rc;
 }
 
+static struct hf_response *new_response(void) {
+    struct hf_response *response = hfi_alloc_unset(sizeof *response); /* a long message room that hardly one fills */
+    if (response) {
+        memset(response, 0, offsetof(struct hf_response, outcome));
+        hfi_outcome_init(&response->outcome);
+    }
+    return response;
+}
+
 int hfi_call_new(struct hfi_caller *caller, const struct hf_request *given, hf_call_fn done, void *user,
                  struct hfi_call **out, struct hf_error *error) {
     struct hf_request request;
@@ -277,13 +287,12 @@ int hfi_call_new(struct hfi_caller *caller, const struct hf_request *given, hf_c
     if (rc)
         return rc;
     struct hfi_call *call = copy(target, &request);
-    struct hf_response *response = call ? hfi_alloc(sizeof *response) : NULL;
+    struct hf_response *response = call ? new_response() : NULL;
     if (!response) {
         hfi_free(call);
         hfi_target_unref(target);
         return hfi_fail(error, HF_ENOMEM, "call", NULL, "out of memory");
     }
-    hfi_outcome_init(&response->outcome);
     call->caller = caller;
     call->response = response;
     call->done = done;
@@ -302,36 +311,58 @@ void hfi_call_discard(struct hfi_call *call) {
 
 void hfi_call_drop_answer(struct hfi_call *call) {
     struct hf_response *response = call->response;
-    hfi_free(response->body);
-    hfi_free(response->headers);
-    response->status = 0;
-    response->body = NULL;
-    response->body_length = 0;
-    response->headers = NULL;
-    response->header_count = 0;
+    hfi_free(response->answer);
+    memset(response, 0, offsetof(struct hf_response, outcome));
+}
+
+static size_t header_room(const struct hfi_attempt_facts *facts) {
+    size_t room = facts->header_texts ? facts->header_texts_length : 0;
+    for (size_t i = 0; i < facts->header_count && !facts->header_texts; i++)
+        room += strlen(facts->headers[i].name) + strlen(facts->headers[i].value) + 2;
+    return room;
+}
+
+/* The headers as they are, their texts at `at`. */
+static void copy_headers(const struct hfi_attempt_facts *facts, struct hf_header *copy, char *at) {
+    if (facts->header_texts && facts->header_count > 0)
+        memcpy(at, facts->header_texts, facts->header_texts_length);
+    for (size_t i = 0; i < facts->header_count; i++) {
+        const struct hf_header *header = &facts->headers[i];
+        if (facts->header_texts) {
+            copy[i].name = at + (header->name - facts->header_texts);
+            copy[i].value = at + (header->value - facts->header_texts);
+        } else {
+            at = put(put(at, header->name, &copy[i].name), header->value, &copy[i].value);
+        }
+    }
 }
 
 void hfi_call_keep_answer(struct hfi_call *call, const struct hfi_attempt_facts *facts) {
     struct hf_response *response = call->response;
+    size_t texts = header_room(facts), headers = facts->header_count * sizeof(struct hf_header);
     hfi_call_drop_answer(call);
-    char *body = facts->body_length > 0 ? hfi_alloc(facts->body_length + 1) : NULL;
-    struct hf_header *headers = facts->header_count > 0 ? hfi_headers_copy(facts->headers, facts->header_count) : NULL;
-    if ((facts->body_length > 0 && !body) || (facts->header_count > 0 && !headers)) {
+    response->status = facts->status;
+    if (headers + facts->body_length == 0)
+        return;
+    char *answer = facts->body_length < SIZE_MAX / 2 ? hfi_alloc_unset(headers + texts + facts->body_length + 1) : NULL;
+    if (!answer) {
+        response->status = 0;
         /* The peer did answer, but we cannot say what: never a success with an empty body. */
         enum hf_sent sent = response->outcome.sent;
         hfi_outcome_set(&response->outcome, HF_OUTCOME_FAILURE, HF_RETRY_LATER, HF_VERDICT_NEUTRAL, HF_CLASS_TRANSIENT,
                         "local.memory", "local.memory");
         hfi_outcome_message(&response->outcome, "no memory for an answer of %zu bytes", facts->body_length);
         response->outcome.sent = sent;
-        hfi_free(body);
-        hfi_free(headers);
         return;
     }
-    if (body)
+    char *body = answer + headers + texts;
+    copy_headers(facts, (struct hf_header *)(void *)answer, answer + headers);
+    if (facts->body_length > 0)
         memcpy(body, facts->body, facts->body_length);
-    response->status = facts->status;
+    body[facts->body_length] = '\0';
+    response->answer = answer;
     response->body = body;
     response->body_length = facts->body_length;
-    response->headers = headers;
+    response->headers = (struct hf_header *)(void *)answer;
     response->header_count = facts->header_count;
 }

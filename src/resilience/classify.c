@@ -140,7 +140,7 @@ void hfi_classify_attempt(const struct hfi_attempt_facts *facts, struct hf_wall 
     else
         by_status(facts, wall, policy_429, outcome);
     if (facts->message != NULL && facts->message[0] != '\0')
-        hfi_outcome_message(outcome, "%s", facts->message);
+        hfi_outcome_say(outcome, facts->message);
     outcome->phases = facts->phases;
 }
 

@@ -23,7 +23,7 @@ void hf_classify_join(struct hf_outcome *outcome, const struct hf_outcome *cause
     if (now > 2 && cause->sent > sent)
         sent = cause->sent;
     if (now > before)
-        *outcome = *cause;
+        hfi_outcome_copy(outcome, cause);
     if (before > 2 || now > 2)
         outcome->sent = sent;
 }

@@ -172,7 +172,7 @@ static int refuse(const struct hf_downstream *downstream, enum hfi_admission adm
     else if (admission == HFI_REFUSED_RATE)
         hfi_outcome_message(rejection, "our own limit of %g/s", hfi_downstream_policy(downstream)->options.rate_per_s);
     else
-        hfi_outcome_message(rejection, "%s", rows[admission].why);
+        hfi_outcome_say(rejection, rows[admission].why);
     return HF_EREJECTED;
 }
 

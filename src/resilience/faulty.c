@@ -92,6 +92,7 @@ static void report(struct hfi_attempt *attempt) {
 /* A delay is over: now the real thing. */
 static void start_late(struct hfi_attempt *attempt) {
     struct hfi_transport *inner = attempt->faulty->inner;
+    attempt->spec.now.us = 0;
     int code = inner->ops->start(inner, &attempt->spec, pass_on, attempt, &attempt->inner);
     if (code == 0)
         return;

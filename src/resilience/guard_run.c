@@ -214,7 +214,7 @@ static void refused(struct run *run, int code, const struct hf_outcome *rejectio
         return;
     }
     hfi_text_copy(last, sizeof last, outcome->error_type);
-    *outcome = *rejection;
+    hfi_outcome_copy(outcome, rejection);
     hfi_outcome_message(outcome, "%s; the last attempt before: %s", rejection->message, last);
 }
 

@@ -26,6 +26,10 @@ void hfi_outcome_init(struct hf_outcome *outcome) {
     outcome->phases = (struct hfi_phases){-1, -1, -1, -1, -1};
 }
 
+void hfi_outcome_copy(struct hf_outcome *to, const struct hf_outcome *from) {
+    memmove(to, from, offsetof(struct hf_outcome, message) + strlen(from->message) + 1);
+}
+
 void hfi_outcome_set(struct hf_outcome *outcome, enum hf_outcome_kind kind, enum hf_retry retry,
                      enum hf_verdict verdict, enum hf_class klass, const char *error_type, const char *rule) {
     outcome->touched = true;
@@ -47,13 +51,17 @@ void hfi_outcome_success(struct hf_outcome *outcome, const char *rule) {
     hfi_outcome_set(outcome, HF_OUTCOME_SUCCESS, HF_RETRY_NONE, HF_VERDICT_SUCCESS, HF_CLASS_OK, "", rule);
 }
 
+void hfi_outcome_say(struct hf_outcome *outcome, const char *text) {
+    hfi_text_copy(outcome->message, sizeof outcome->message, text);
+}
+
 void hfi_outcome_message(struct hf_outcome *outcome, const char *format, ...) {
     char text[HFI_MESSAGE_MAX];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    hfi_text_copy(outcome->message, sizeof outcome->message, text);
+    hfi_outcome_say(outcome, text);
 }
 
 void hfi_outcome_rejected(struct hf_outcome *outcome, const char *error_type, int64_t retry_after_ms) {
@@ -76,7 +84,7 @@ void hf_outcome_free(struct hf_outcome *outcome) {
 }
 
 void hf_outcome_copy(struct hf_outcome *to, const struct hf_outcome *from) {
-    *to = *from;
+    hfi_outcome_copy(to, from);
 }
 
 #define GETTER(type, name, field)                                                                                      \

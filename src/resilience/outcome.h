@@ -34,15 +34,17 @@ struct hf_outcome {
     int64_t retry_after_ms;  /* -1 none */
     struct hfi_phases phases;
     char error_type[HFI_ERROR_TYPE_MAX];
-    char message[HFI_MESSAGE_MAX];
     char rule[48];
+    char message[HFI_MESSAGE_MAX]; /* last: hfi_outcome_copy leaves what is behind its end */
 };
 
 void hfi_outcome_init(struct hf_outcome *outcome); /* untouched, NEUTRAL, transient, no waits, phases -1 */
+void hfi_outcome_copy(struct hf_outcome *to, const struct hf_outcome *from);
 void hfi_outcome_success(struct hf_outcome *outcome, const char *rule);
 /* Writes the verdicts and texts; empties message, wait and gates; keeps native, stage, sent, counts and phases. */
 void hfi_outcome_set(struct hf_outcome *outcome, enum hf_outcome_kind kind, enum hf_retry retry,
                      enum hf_verdict verdict, enum hf_class klass, const char *error_type, const char *rule);
+void hfi_outcome_say(struct hf_outcome *outcome, const char *text); /* its message, as it is */
 void hfi_outcome_message(struct hf_outcome *outcome, const char *format, ...) HF_PRINTF(2, 3);
 /* Refused before the wire: kind REJECTED, breaker neutral, class transient, sent NO. Type `breaker.open` … */
 void hfi_outcome_rejected(struct hf_outcome *outcome, const char *error_type, int64_t retry_after_ms);

@@ -28,7 +28,6 @@ const char *hf_response_header(const struct hf_response *response, const char *n
 void hf_response_free(struct hf_response *response) {
     if (!response)
         return;
-    hfi_free(response->body);
-    hfi_free(response->headers);
+    hfi_free(response->answer);
     hfi_free(response);
 }

@@ -32,6 +32,7 @@ struct hfi_faults;
 /* What to send. Everything stays the caller's and alive until `done` ran or `cancel` returned, but the headers: they are
    read inside `start` only, for the next attempt's may differ. */
 struct hfi_attempt_spec {
+    struct hf_mono now; /* the start, by the caller's reading of the scheduler's clock; 0: it is to be read */
     const char *url;    /* whole, with query */
     const char *method;
     const struct hf_header *headers; /* checked by the caller: no CR, LF, NUL */
@@ -67,8 +68,11 @@ struct hfi_attempt_facts {
     const char *retry_after; /* raw value or NULL */
     const struct hf_header *headers;
     size_t header_count;
+    const char *header_texts; /* the one block that all of their texts lie in, NULL: they are anywhere */
+    size_t header_texts_length;
     const void *body;
     size_t body_length;
+    struct hf_mono now;     /* when it ended, by the reading that `phases` are from; 0: none */
     struct hfi_phases phases;
     bool reused;            /* on a connection that was open */
     uint32_t hops;          /* redirects followed: so many requests more than one */

@@ -12,12 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "holdfast/error.h"
 #include "loop/loop.h"
+#include "loop/loop_internal.h"
 
 static struct hfi_scheduler *s;
 
@@ -238,6 +240,48 @@ static void any_one_thread_may_run_it(void **state) {
     }
 }
 
+enum { MANY = HFI_LOOP_EVENTS + 8 };
+static struct {
+    struct hfi_timer timer;
+    int events, turns, told[MANY];
+} turn;
+
+static void one_event(struct hfi_watch *watch, unsigned events, void *user) {
+    static const struct hf_mono at_once;
+    (void)user;
+    assert_true(events & HFI_READABLE);
+    s->ops->unwatch(s, watch);
+    turn.events++;
+    if (!hfi_timer_armed(&turn.timer))
+        assert_int_equal(s->ops->arm(s, &turn.timer, at_once), 0);
+}
+static void tell_turn(struct hfi_timer *timer, void *user) {
+    (void)timer;
+    (void)user;
+    turn.told[turn.turns++] = turn.events;
+    if (turn.events == MANY)
+        s->ops->stop(s);
+}
+
+/* Whoever has many descriptors does the same for all of them together, and none of them waits for hundreds of others. */
+static void what_is_asked_for_now_comes_once_in_a_turn(void **state) {
+    (void)state;
+    int fds[MANY];
+    struct hfi_watch *watches[MANY];
+    memset(&turn, 0, sizeof turn);
+    hfi_timer_init(&turn.timer, tell_turn, NULL);
+    for (int i = 0; i < MANY; i++) {
+        fds[i] = eventfd(1, EFD_CLOEXEC);
+        assert_int_equal(s->ops->watch(s, fds[i], HFI_READABLE, one_event, NULL, &watches[i]), 0);
+    }
+    assert_int_equal(s->ops->run(s), 0);
+    assert_int_equal(turn.turns, 2);
+    assert_int_equal(turn.told[0], HFI_LOOP_EVENTS);
+    assert_int_equal(turn.told[1], MANY);
+    for (int i = 0; i < MANY; i++)
+        close(fds[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
@@ -249,6 +293,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(sigpipe_stays_away_from_the_loop, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_sleeps_until_something_happens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(any_one_thread_may_run_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_asked_for_now_comes_once_in_a_turn, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

@@ -92,15 +92,14 @@ static bool add_header(struct hfi_attempt *attempt, const char *line, size_t len
         at->name = head->length;
         at->value = head->length + (size_t)(value - line);
         hfi_bytes_add(head, line, length);
-        hfi_bytes_add(head, "", 1);
         if (!head->failed)
             head->data[at->name + (size_t)(colon - line)] = '\0';
-        return !head->failed;
+    } else {
+        head->length--; /* the NUL behind the last value */
+        hfi_bytes_add(head, " ", 1);
+        hfi_bytes_add(head, value, (size_t)(end - value));
     }
-    head->length--; /* the NUL behind the last value */
-    hfi_bytes_add(head, " ", 1);
-    hfi_bytes_add(head, value, (size_t)(end - value));
-    hfi_bytes_add(head, "", 1);
+    head->length += !head->failed; /* the NUL that stands there stays */
     return !head->failed;
 }
 
@@ -118,10 +117,14 @@ static int status_of(const char *line, size_t length) {
     return status;
 }
 
+static bool is_blank(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 size_t hfi_answer_header(char *data, size_t one, size_t length, void *user) {
     struct hfi_attempt *attempt = user;
     size_t taken = one * length, end = taken;
-    while (end > 0 && isspace((unsigned char)data[end - 1]))
+    while (end > 0 && is_blank(data[end - 1]))
         end--;
     attempt->head_bytes += taken;
     if (attempt->spec.header_limit > 0 && attempt->head_bytes > (uint64_t)attempt->spec.header_limit) {
@@ -277,8 +280,7 @@ static int64_t phase(CURL *easy, CURLINFO which, int64_t before) {
     return us > 0 ? before + us : -1;
 }
 
-void hfi_answer_phases(struct hfi_attempt *attempt, struct hfi_phases *phases) {
-    struct hfi_scheduler *scheduler = attempt->engine->scheduler;
+struct hf_mono hfi_answer_phases(struct hfi_attempt *attempt, struct hfi_phases *phases) {
     int64_t before = attempt->added.us - attempt->started.us; /* waiting for another's lookup */
     bool running = attempt->place == HFI_PLACE_RUNNING;
     bool connected = running && !was_reused(attempt);
@@ -287,7 +289,9 @@ void hfi_answer_phases(struct hfi_attempt *attempt, struct hfi_phases *phases) {
     phases->tls_us = connected ? phase(attempt->easy, CURLINFO_APPCONNECT_TIME_T, before) : -1;
     phases->first_byte_us =
         running && attempt->status > 0 ? phase(attempt->easy, CURLINFO_STARTTRANSFER_TIME_T, before) : -1;
-    phases->total_us = scheduler->ops->mono(scheduler).us - attempt->started.us; /* libcurl's is 0 at times */
+    struct hf_mono now = hfi_now(attempt->engine->scheduler);
+    phases->total_us = now.us - attempt->started.us; /* libcurl's is 0 at times */
+    return now;
 }
 
 /* libcurl calls a header line beyond its limit of 100 KiB out of memory. Is there any? */
@@ -299,13 +303,15 @@ static bool is_long_line(const struct hfi_attempt *attempt, CURLcode code) {
     return probe != NULL;
 }
 
+#define BEYOND (sizeof "9223372036854775807" - 1) /* whatever has fewer digits is a number */
+
 /* A Content-Length beyond any number: libcurl ignores it and takes whatever comes for the whole. */
 static bool is_endless(const struct hfi_attempt *attempt) {
     if (strcmp(attempt->spec.method, "HEAD") == 0 || attempt->status == 204 || attempt->status == 304)
         return false;
     for (size_t i = 0; i < attempt->header_count; i++) {
         const char *name = attempt->head.data + attempt->at[i].name, *value = attempt->head.data + attempt->at[i].value;
-        if ((name[0] == 'C' || name[0] == 'c') && strcasecmp(name, "Content-Length") == 0) {
+        if ((name[0] == 'C' || name[0] == 'c') && strlen(value) >= BEYOND && strcasecmp(name, "Content-Length") == 0) {
             errno = 0;
             strtoll(value, NULL, 10);
             if (errno == ERANGE)
@@ -348,9 +354,11 @@ static void find_reason(struct hfi_attempt *attempt, CURLcode code, long number)
 }
 
 const char *hfi_answer_get(const struct hfi_attempt *attempt, const char *name) {
-    for (size_t i = 0; i < attempt->header_count; i++)
-        if (strcasecmp(attempt->head.data + attempt->at[i].name, name) == 0)
+    for (size_t i = 0; i < attempt->header_count; i++) {
+        const char *one = attempt->head.data + attempt->at[i].name;
+        if (((one[0] ^ name[0]) & ~0x20) == 0 && strcasecmp(one, name) == 0)
             return attempt->head.data + attempt->at[i].value;
+    }
     return NULL;
 }
 
@@ -374,13 +382,15 @@ void hfi_answer_facts(struct hfi_attempt *attempt, CURLcode code, struct hfi_att
                                              : curl_easy_strerror(code);
     facts->reused = was_reused(attempt);
     facts->hops = attempt->hops;
-    hfi_answer_phases(attempt, &facts->phases);
+    facts->now = hfi_answer_phases(attempt, &facts->phases);
     for (size_t i = 0; i < attempt->header_count; i++) {
         attempt->headers[i].name = attempt->head.data + attempt->at[i].name;
         attempt->headers[i].value = attempt->head.data + attempt->at[i].value;
     }
     facts->retry_after = hfi_answer_get(attempt, "Retry-After");
     facts->headers = attempt->headers;
+    facts->header_texts = attempt->head.data;
+    facts->header_texts_length = attempt->head.length;
     facts->header_count = attempt->header_count;
     facts->body = attempt->body.data;
     facts->body_length = attempt->body.length;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drives libcurl's multi handle from the scheduler: its one timer, its sockets' events, and the results after every
- * action. Must never call libcurl from inside one of its callbacks, nor leave a finished transfer unread. On the
- * scheduler's thread.
+ * Drives libcurl's multi handle from the scheduler: its one timer, its sockets' events, and the results of a turn. Must
+ * never call libcurl from inside one of its callbacks, nor sleep on a finished transfer unread. On the scheduler's
+ * thread.
  */
 #include "resilience/http/engine.h"
 
@@ -19,11 +19,6 @@ int hfi_drive_timer(CURLM *multi, long timeout_ms, void *user) {
     if (scheduler->ops->arm(scheduler, &engine->timer, at))
         engine->broken = true; /* -1 from here would end all transfers behind our back */
     return 0;
-}
-
-void hfi_drive_fire(struct hfi_timer *timer, void *user) {
-    (void)timer;
-    hfi_drive_act(user, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static void read_results(struct hfi_engine *engine) {
@@ -53,9 +48,32 @@ static void settle(struct hfi_engine *engine) {
     } while (engine->broken || engine->settled);
 }
 
-void hfi_drive_act(struct hfi_engine *engine, curl_socket_t fd, int flags) {
+static void act(struct hfi_engine *engine, curl_socket_t fd, int flags) {
     int running;
-    if (engine->multi && curl_multi_socket_action(engine->multi, fd, flags, &running) != CURLM_OK)
+    if (engine->multi && !engine->broken &&
+        curl_multi_socket_action(engine->multi, fd, flags, &running) != CURLM_OK)
         engine->broken = true;
-    settle(engine);
+}
+
+void hfi_drive_fire(struct hfi_timer *timer, void *user) {
+    (void)timer;
+    act(user, CURL_SOCKET_TIMEOUT, 0);
+    settle(user);
+}
+
+void hfi_drive_results(struct hfi_timer *timer, void *user) {
+    (void)timer;
+    settle(user);
+}
+
+/*
+ * First libcurl reads all that came in this turn, then all of it is told: one after the other both would push each
+ * other's code out of the processor's cache with every answer.
+ */
+void hfi_drive_event(struct hfi_engine *engine, curl_socket_t fd, int flags) {
+    static const struct hf_mono at_once;
+    act(engine, fd, flags);
+    if (!hfi_timer_armed(&engine->results) &&
+        engine->scheduler->ops->arm(engine->scheduler, &engine->results, at_once))
+        settle(engine);
 }

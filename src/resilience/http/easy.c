@@ -19,7 +19,8 @@
 #define IDLE_CONNECTION_S 20L  /* well under what servers allow: they rarely close under a request */
 #define CONNECTION_LIFE_S 300L /* so that a changed address is seen */
 #define CA_CACHE_S 3600L
-#define USER_AGENT "User-Agent: holdfast"
+static char user_agent[] = "User-Agent: holdfast";
+static struct curl_slist only_user_agent = {.data = user_agent}; /* what most requests send; libcurl only reads it */
 #define ACCEPT_ENCODING "Accept-Encoding: " HFI_UNPACK_ACCEPT
 #define CONNECT_GRACE_MS 1000 /* ours ends a connect first; libcurl's limit makes it share the time among addresses */
 
@@ -81,8 +82,10 @@ void hfi_easy_free(struct hfi_attempt *attempt) {
 
 /* Has the request a body, if only an empty one? */
 static bool carries(const struct hfi_attempt_spec *spec) {
-    return spec->body_length > 0 || strcmp(spec->method, "POST") == 0 || strcmp(spec->method, "PUT") == 0 ||
-           strcmp(spec->method, "PATCH") == 0;
+    const char *method = spec->method;
+    return spec->body_length > 0 ||
+           (method[0] == 'P' &&
+            (strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 || strcmp(method, "PATCH") == 0));
 }
 
 static bool has_header(const struct hfi_attempt_spec *spec, const char *name) {
@@ -123,18 +126,18 @@ static int write_signature(const struct hfi_attempt *attempt, struct curl_slist 
 }
 
 /* The request headers in one block that is kept with the handle: no allocation per header. */
-static int write_lines(struct hfi_attempt *attempt) {
+static int write_lines(struct hfi_attempt *attempt, struct curl_slist **lines) {
     const struct hfi_attempt_spec *spec = &attempt->spec;
     size_t count = spec->header_count + 4 + SIGNATURE_LINES;
-    size_t room = count * sizeof(struct curl_slist) + sizeof USER_AGENT + sizeof ACCEPT_ENCODING +
+    size_t room = count * sizeof(struct curl_slist) + sizeof user_agent + sizeof ACCEPT_ENCODING +
                   sizeof "Expect:" + sizeof "Content-Type:" + signature_room(spec);
     for (size_t i = 0; i < spec->header_count; i++)
         room += strlen(spec->headers[i].name) + strlen(spec->headers[i].value) + 3;
     if (room > attempt->lines_room) {
-        struct curl_slist *lines = hfi_realloc(attempt->lines, room);
-        if (!lines)
+        struct curl_slist *block = hfi_realloc(attempt->lines, room);
+        if (!block)
             return HF_ENOMEM;
-        attempt->lines = lines;
+        attempt->lines = block;
         attempt->lines_room = room;
     }
     struct curl_slist *node = attempt->lines;
@@ -145,7 +148,7 @@ static int write_lines(struct hfi_attempt *attempt) {
             text = write_line(node++, text, spec->headers[i].name, *value ? ": " : ";", value);
     }
     if (!has_header(spec, "User-Agent")) /* CURLOPT_USERAGENT would be printed anew for each request */
-        text = write_line(node++, text, USER_AGENT, "", "");
+        text = write_line(node++, text, user_agent, "", "");
     if (spec->compressed && !has_header(spec, "Accept-Encoding"))
         text = write_line(node++, text, ACCEPT_ENCODING, "", "");
     if (carries(spec)) /* libcurl compares every header with each of these: only where they matter */
@@ -154,9 +157,17 @@ static int write_lines(struct hfi_attempt *attempt) {
         text = write_line(node++, text, "Content-Type", ":", ""); /* none, rather than libcurl's guess */
     if (spec->signing && write_signature(attempt, &node, text))
         return HF_ENOMEM;
-    attempt->line_count = (size_t)(node - attempt->lines);
-    if (attempt->line_count > 0)
+    if (node > attempt->lines)
         node[-1].next = NULL;
+    *lines = node > attempt->lines ? attempt->lines : NULL;
+    return 0;
+}
+
+static int choose_lines(struct hfi_attempt *attempt, struct curl_slist **lines) {
+    const struct hfi_attempt_spec *spec = &attempt->spec;
+    if (spec->header_count > 0 || spec->signing || spec->compressed || carries(spec))
+        return write_lines(attempt, lines);
+    *lines = &only_user_agent;
     return 0;
 }
 
@@ -211,8 +222,10 @@ static CURLcode set_url(struct hfi_attempt *attempt) {
         return CURLE_OUT_OF_MEMORY;
     CURLcode rc = curl_easy_setopt(attempt->easy, CURLOPT_URL, url);
     rc |= curl_easy_setopt(attempt->easy, CURLOPT_CURLU, code ? NULL : loaded->parsed);
-    if (rc == CURLE_OK)
+    if (rc == CURLE_OK) {
         memcpy(loaded->url, url, room);
+        loaded->address = hfi_hosts_is_address(url);
+    }
     return rc;
 }
 
@@ -231,9 +244,8 @@ static CURLcode set_method(CURL *easy, const struct hfi_attempt_spec *spec, bool
     return rc;
 }
 
-static CURLcode set_request(struct hfi_attempt *attempt) {
+static CURLcode set_request(struct hfi_attempt *attempt, const struct curl_slist *lines) {
     const struct hfi_attempt_spec *spec = &attempt->spec;
-    const struct curl_slist *lines = attempt->line_count > 0 ? attempt->lines : NULL;
     struct hfi_loaded *loaded = &attempt->loaded;
     CURL *easy = attempt->easy;
     CURLcode rc = CURLE_OK;
@@ -259,12 +271,13 @@ static CURLcode set_request(struct hfi_attempt *attempt) {
 
 int hfi_easy_load(struct hfi_attempt *attempt) {
     hfi_answer_reset(attempt);
-    int written = write_lines(attempt);
-    if (written)
-        return written;
+    struct curl_slist *lines;
+    int chosen = choose_lines(attempt, &lines);
+    if (chosen)
+        return chosen;
     CURLcode rc = set_url(attempt);
     if (rc == CURLE_OK)
-        rc = set_request(attempt);
+        rc = set_request(attempt, lines);
     rc |= set_reach(attempt);
     return rc == CURLE_OK ? 0 : rc == CURLE_OUT_OF_MEMORY ? HF_ENOMEM : HF_EINVAL;
 }

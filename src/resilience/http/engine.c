@@ -196,7 +196,7 @@ static int start(struct hfi_transport *self, const struct hfi_attempt_spec *spec
     attempt->spec = *spec;
     attempt->done = done;
     attempt->user = user;
-    attempt->started = hfi_now(engine->scheduler);
+    attempt->started = spec->now.us ? spec->now : hfi_now(engine->scheduler);
     attempt->added = attempt->started;
     int rc = hfi_redirect_begin(attempt);
     if (rc == 0)
@@ -243,6 +243,7 @@ static void end(struct hfi_transport *self) {
     if (engine->multi)
         curl_multi_cleanup(engine->multi);
     engine->scheduler->ops->disarm(engine->scheduler, &engine->timer);
+    engine->scheduler->ops->disarm(engine->scheduler, &engine->results);
     hfi_sockets_free(engine);
     hfi_hosts_free(engine);
     hfi_free(engine->ca_bundle);
@@ -294,6 +295,7 @@ int hfi_curl_transport_new(struct hfi_scheduler *scheduler, struct hfi_transport
     TAILQ_INIT(&engine->failing);
     TAILQ_INIT(&engine->pool);
     hfi_timer_init(&engine->timer, hfi_drive_fire, engine);
+    hfi_timer_init(&engine->results, hfi_drive_results, engine);
     const char *bundle = curl_version_info(CURLVERSION_NOW)->cainfo;
     engine->ca_bundle = bundle ? hfi_strdup(bundle) : NULL;
     if ((bundle && !engine->ca_bundle) || make_multi(engine)) {

@@ -76,6 +76,7 @@ struct hfi_loaded {
     char *url;     /* its copy; "" while it is unsure */
     CURLU *parsed; /* the same, so that libcurl neither parses nor rebuilds it for each request */
     size_t url_room;
+    bool address; /* its host is no name: nothing is looked up */
     bool plain; /* GET without a body */
     bool usual; /* reached as most are: no certificates, proxy or HTTP/2 of its own */
     bool fresh;
@@ -94,7 +95,7 @@ struct hfi_attempt {
     void *user;
     struct hf_mono started, added;
     struct curl_slist *lines; /* request headers: nodes and texts in one block */
-    size_t lines_room, line_count;
+    size_t lines_room;
 
     struct hfi_host *host;
     bool leads;     /* looks its host up for all who wait */
@@ -140,6 +141,7 @@ struct hfi_engine {
     CURLM *multi; /* NULL: being rebuilt, or could not be yet */
     bool broken;  /* libcurl or a watch failed: all is given up and the handle rebuilt */
     struct hfi_timer timer;
+    struct hfi_timer results; /* what the sockets' events of this turn brought is read at its end */
     struct hfi_socket **sockets; /* by descriptor */
     size_t socket_room;
     struct hfi_attempts running, failing, pool; /* those who wait hang on their host */
@@ -159,7 +161,8 @@ void hfi_engine_rebuild(struct hfi_engine *engine);                       /* all
 /* drive.c */
 int hfi_drive_timer(CURLM *multi, long timeout_ms, void *user);
 void hfi_drive_fire(struct hfi_timer *timer, void *user);
-void hfi_drive_act(struct hfi_engine *engine, curl_socket_t fd, int flags);
+void hfi_drive_results(struct hfi_timer *timer, void *user);
+void hfi_drive_event(struct hfi_engine *engine, curl_socket_t fd, int flags); /* of a socket */
 
 /* sockets.c */
 int hfi_sockets_changed(CURL *easy, curl_socket_t fd, int what, void *user, void *assigned);
@@ -170,6 +173,7 @@ void hfi_sockets_framed(struct hfi_engine *engine, int fd); /* it speaks HTTP/2 
 void hfi_sockets_free(struct hfi_engine *engine);
 
 /* hosts.c */
+bool hfi_hosts_is_address(const char *url);
 int hfi_hosts_enter(struct hfi_attempt *attempt); /* 0: run it, 1: it waits, HF_ENOMEM */
 struct hfi_attempts *hfi_hosts_waiters(struct hfi_host *host);
 int hfi_hosts_lookup(void *resolver, void *reserved, void *user); /* a real lookup starts: non-zero refuses it */
@@ -201,7 +205,7 @@ int hfi_answer_send(void *user, char *remote, char *local, int remote_port, int 
 void hfi_answer_reset(struct hfi_attempt *attempt);
 enum hf_stage hfi_answer_stage(struct hfi_attempt *attempt, CURLcode code);
 enum hf_sent hfi_answer_sent(struct hfi_attempt *attempt);
-void hfi_answer_phases(struct hfi_attempt *attempt, struct hfi_phases *phases);
+struct hf_mono hfi_answer_phases(struct hfi_attempt *attempt, struct hfi_phases *phases); /* the time it was */
 void hfi_answer_facts(struct hfi_attempt *attempt, CURLcode code, struct hfi_attempt_facts *facts);
 
 #endif

@@ -59,6 +59,12 @@ static bool is_address(const char *name, size_t length) {
     return inet_pton(AF_INET, text, &address) == 1;
 }
 
+bool hfi_hosts_is_address(const char *url) {
+    size_t length;
+    const char *name = authority(url, &length);
+    return is_address(name, length);
+}
+
 static uint64_t hash_of(const char *name, size_t length) {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
     for (size_t i = 0; i < length; i++)
@@ -111,6 +117,8 @@ static struct hfi_host *host_of(struct hfi_engine *engine, const char *name, siz
 int hfi_hosts_enter(struct hfi_attempt *attempt) {
     size_t length;
     const char *proxy = hfi_reach_of(attempt)->proxy; /* then its name is the one that is looked up */
+    if (!proxy && attempt->loaded.address)
+        return 0;
     const char *name = authority(proxy ? proxy : attempt->spec.url, &length);
     if (is_address(name, length))
         return 0;

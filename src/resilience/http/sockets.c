@@ -105,7 +105,7 @@ static void on_ready(struct hfi_watch *watch, unsigned events, void *user) {
     }
     /* With flags 0 libcurl looks for itself and finds the true error; CURL_CSELECT_ERR hides it. */
     int flags = (events & HFI_READABLE ? CURL_CSELECT_IN : 0) | (events & HFI_WRITABLE ? CURL_CSELECT_OUT : 0);
-    hfi_drive_act(engine, fd, flags);
+    hfi_drive_event(engine, fd, flags);
     /* The scheduler may have stopped reporting after an error: ask again if libcurl still wants it. */
     if ((events & HFI_BROKEN) && find(engine, fd) == socket && socket->wanted) {
         socket->watched = 0;
