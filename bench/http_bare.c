@@ -15,7 +15,7 @@
 
 #include "meter.h"
 
-enum { DESCRIPTORS = 4096, EVENTS = 256 };
+enum { DESCRIPTORS = 4096, EVENTS = 32 };
 
 static CURLM *multi;
 static bool failed;
