@@ -14,6 +14,7 @@
 #include "http.h"
 #include "job.h"
 #include "log.h"
+#include "outbox.h"
 #include "outcome.h"
 #include "policy.h"
 #include "queue.h"

@@ -10,6 +10,7 @@
 #include "alert.h"
 #include "http.h"
 #include "job.h"
+#include "outbox.h"
 #include "queue.h"
 #include "store.h"
 
@@ -157,6 +158,8 @@ struct hf_runner_options {
     /* A limit name that is not here does not limit: the first such job is told in the log, `doctor` lists them. */
     const struct hf_limit_options *limits;
     size_t limit_count;
+    const struct hf_outbox_options *outboxes; /* of applications; this node relays them */
+    size_t outbox_count;
 };
 HF_API void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t size);
 static inline void hf_runner_options_init(struct hf_runner_options *options) {
@@ -233,6 +236,9 @@ struct hf_runner_counts {
     uint64_t attempts;   /* requests put on the wire for jobs, probe requests included */
     uint64_t alerts_sent, alerts_failed;
     uint64_t parked;     /* due jobs kept back by a breaker, a ramp or a gate, now; at most 100,000 of a lane count */
+    uint64_t relayed;    /* rows of outboxes that became jobs, or were known already */
+    uint64_t poisoned;   /* rows of outboxes that became dead letters */
+    int64_t outbox_oldest_ms; /* age of the oldest row that waits in any of them, now; 0: none does [S0.34] */
 };
 static inline void hf_runner_counts_init(struct hf_runner_counts *counts) {
     memset(counts, 0, sizeof *counts);

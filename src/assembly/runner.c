@@ -17,7 +17,9 @@
 
 #include "assembly/client.h"
 #include "assembly/ladder.h"
+#include "assembly/outboxes.h"
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "jobs/runner.h"
 #include "jobs/type_options.h"
@@ -33,6 +35,7 @@ struct hf_runner {
     struct hfi_scheduler *loop;
     struct hf_client *client;
     struct hfi_runner *node;
+    struct hfi_outboxes *outboxes; /* NULL: none */
     struct hfi_watch *stop_watch;
     int stop_fd;
     _Atomic unsigned stops; /* asked for */
@@ -168,6 +171,9 @@ static int make_parts(struct hf_runner *runner, const struct hf_runner_options *
     runner->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (runner->stop_fd < 0)
         return hfi_fail(error, HF_EIO, "runner", NULL, "no event descriptor: %s", strerror(errno));
+    code = hfi_outboxes_new(given, runner->store, runner->book, &runner->outboxes, error);
+    if (code != 0)
+        return code;
     struct hfi_runner_parts parts = {.scheduler = runner->loop,
                                      .store = runner->store,
                                      .options = &runner->options,
@@ -175,12 +181,15 @@ static int make_parts(struct hf_runner *runner, const struct hf_runner_options *
                                      .caller = hfi_client_caller(runner->client),
                                      .client = runner->client,
                                      .transport = hfi_client_transport(runner->client),
+                                     .busy = hfi_outboxes_busy,
+                                     .busy_user = runner->outboxes,
                                      .ended = ended,
                                      .user = runner};
     return hfi_runner_new(&parts, &runner->node, error);
 }
 
 static void free_parts(struct hf_runner *runner) {
+    hfi_outboxes_free(runner->outboxes);
     hfi_runner_free(runner->node);
     hf_client_close(runner->client);
     if (runner->loop != NULL)
@@ -238,6 +247,8 @@ int hf_runner_register(struct hf_runner *runner, const struct hf_type_options *t
 
 static void take_stops(struct hf_runner *runner) {
     unsigned asked = atomic_load(&runner->stops);
+    if (asked > 0)
+        hfi_outboxes_stop(runner->outboxes);
     for (; runner->stops_seen != asked && runner->stops_seen < 2; runner->stops_seen++)
         hfi_runner_drain(runner->node);
 }
@@ -256,6 +267,8 @@ static void begin(struct hfi_task *task, void *user) {
     (void)task;
     struct hf_runner *runner = user;
     hfi_runner_begin(runner->node);
+    if (hfi_outboxes_start(runner->outboxes, runner->loop, runner->node) != 0)
+        hfi_log(HF_LOG_ERROR, "outbox.no_thread", HFI_S("why", hf_strerror(HF_ENOMEM)), NULL);
     take_stops(runner);
 }
 
@@ -279,6 +292,7 @@ static int run(struct hf_runner *runner) {
         runner->begin.user = runner;
         runner->loop->ops->post(runner->loop, &runner->begin);
         runner->loop->ops->run(runner->loop);
+        hfi_outboxes_join(runner->outboxes); /* nothing is posted any more */
         code = runner->result;
     }
     hfi_thread_must_not_block(!may_block);
@@ -432,8 +446,14 @@ struct hf_client *hf_runner_client(struct hf_runner *runner) {
 }
 
 void hf_runner_look(struct hf_runner *runner, struct hf_runner_counts *counts) {
-    if (runner != NULL && counts != NULL)
-        hfi_runner_counts(runner->node, counts);
+    struct hf_runner_counts whole;
+    if (runner == NULL || counts == NULL)
+        return;
+    hf_runner_counts_init(&whole);
+    hfi_runner_counts(runner->node, &whole);
+    hfi_outboxes_count(runner->outboxes, hfi_writer_wall(runner->store->writer).us, &whole);
+    whole.size = counts->size;
+    memcpy(counts, &whole, counts->size < sizeof whole ? counts->size : sizeof whole);
 }
 
 struct hf_downstream *hf_runner_downstream(struct hf_runner *runner, const char *name) {

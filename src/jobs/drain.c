@@ -109,6 +109,8 @@ void hfi_drain_idle(struct hfi_runner *runner) {
         return;
     if (runner->next_due_us <= hfi_runner_wall(runner).us || hfi_lanes_any_due(&runner->lanes) || unknown_waits(runner))
         return;
+    if (runner->parts.busy != NULL && runner->parts.busy(runner->parts.busy_user))
+        return;
     if (!hfi_upkeep_idle(runner) || (runner->alerts != NULL && !hfi_alerts_idle(runner->alerts)))
         return;
     hfi_drain_begin(runner);

@@ -239,11 +239,16 @@ static uint64_t mix(uint64_t hash, const char *text) {
     return (hash ^ 0x1f) * UINT64_C(1099511628211);
 }
 
+uint64_t hfi_fingerprint(const struct hfi_job *job, const struct hfi_death *death) {
+    char digit[2] = {(char)('0' + death->death_class), '\0'};
+    uint64_t hash = mix(mix(UINT64_C(14695981039346656037), job->type), job->downstream);
+    return mix(mix(mix(hash, digit), death->error_type), death->rule);
+}
+
 void hfi_failure_death(const struct hfi_failure *failure, const struct hfi_event *event, struct hfi_change *change) {
     struct hfi_job *job = &change->job;
     struct hfi_history *history = &change->history;
     struct hfi_death *death = &change->death;
-    char digit[2] = {(char)('0' + failure->death_class), '\0'};
     /* The history's message is cut at 512 bytes; the death keeps what there is [S4.4]. */
     const char *full = event->outcome && event->outcome->message[0] ? event->outcome->message
                        : event->message && event->message[0]        ? event->message
@@ -263,6 +268,5 @@ void hfi_failure_death(const struct hfi_failure *failure, const struct hfi_event
     size_t length = hfi_text_copy(death->message, sizeof death->message, failure->prefix);
     hfi_text_copy(death->message + length, sizeof death->message - length, full);
     death->detail = event->detail;
-    uint64_t hash = mix(mix(UINT64_C(14695981039346656037), job->type), job->downstream);
-    death->fingerprint = mix(mix(mix(hash, digit), death->error_type), death->rule);
+    death->fingerprint = hfi_fingerprint(job, death);
 }

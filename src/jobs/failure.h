@@ -38,4 +38,7 @@ bool hfi_failure_give_back_ends(const struct hfi_event *event, const struct hfi_
 /* Writes change->death and counts it. */
 void hfi_failure_death(const struct hfi_failure *failure, const struct hfi_event *event, struct hfi_change *change);
 
+/* Equal deaths have the same: of job type, downstream, class, error type and rule. */
+uint64_t hfi_fingerprint(const struct hfi_job *job, const struct hfi_death *death);
+
 #endif

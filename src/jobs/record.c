@@ -230,10 +230,15 @@ static int check_numbers(const struct hf_job_spec *spec, uint32_t max_payload, s
     return 0;
 }
 
-static void fill(const struct hf_job_spec *spec, struct hf_wall now, struct hfi_job *job) {
+void hfi_job_blank(struct hfi_job *job) {
     memset(job, 0, sizeof *job);
     for (size_t i = 0; i < TEXTS; i++)
         *text_at(job, i) = "";
+    job->execution_timeout_ms = -1;
+}
+
+static void fill(const struct hf_job_spec *spec, struct hf_wall now, struct hfi_job *job) {
+    hfi_job_blank(job);
     job->state = HF_JOB_PENDING;
     job->priority = spec->priority;
     job->run_at_us = spec->run_at_us > 0 ? spec->run_at_us : now.us;

@@ -67,6 +67,9 @@ struct hfi_job {
     size_t checkpoint_length;
 };
 
+/* Nothing said: no text, no limit of its own. */
+void hfi_job_blank(struct hfi_job *job);
+
 /* A copy in one block (payload, result and checkpoint too); NULL when out of memory. */
 struct hfi_job *hfi_job_copy(const struct hfi_job *job);
 

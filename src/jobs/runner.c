@@ -348,6 +348,12 @@ void hfi_runner_reload(struct hfi_runner *runner) {
         hfi_claim_stale(runner);
 }
 
+void hfi_runner_relayed(struct hfi_runner *runner) {
+    if (runner->alerts != NULL && runner->life == HFI_LIFE_RUNNING)
+        hfi_alerts_wake(runner->alerts);
+    hfi_drain_idle(runner);
+}
+
 void hfi_runner_wake(struct hfi_runner *runner) {
     hfi_claim_stale(runner);
 }

@@ -25,6 +25,8 @@ struct hfi_runner_parts {
     struct hfi_caller *caller;        /* NULL: no downstreams */
     struct hf_client *client;         /* for native handlers, or NULL */
     struct hfi_transport *transport;  /* of the webhooks; NULL: none are sent from here */
+    bool (*busy)(void *user);         /* any work outside the store that will come into it? NULL: no; for `until_idle` */
+    void *busy_user;
     void (*ended)(int code, void *user); /* 0, 1 = jobs were left to their leases, or HF_E… when it could not join */
     void *user;
 };
@@ -35,6 +37,7 @@ void hfi_runner_free(struct hfi_runner *runner); /* after `ended`, or before beg
 void hfi_runner_begin(struct hfi_runner *runner);
 void hfi_runner_drain(struct hfi_runner *runner); /* a second call hurries */
 void hfi_runner_wake(struct hfi_runner *runner);  /* something may be due */
+void hfi_runner_relayed(struct hfi_runner *runner); /* outboxes: messages died, or they are empty now */
 void hfi_runner_reload(struct hfi_runner *runner); /* the caller has other downstreams */
 
 bool hfi_runner_abandoned(const struct hfi_runner *runner); /* after `ended`: a handler never returned, nothing can be freed */

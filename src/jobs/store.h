@@ -24,8 +24,8 @@
 
 #define HFI_OP_MAP(X)                                                                                        \
     X(PUT) X(JOIN) X(BEAT) X(LEAVE) X(NODES) X(LANES) X(CLAIM) X(APPLY) X(SWEEP) X(EXPIRE) X(QUARANTINE)     \
-        X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(SHARE) X(ALERTS) X(ALERT_END) X(NOTE) \
-        X(PRUNE)
+        X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(SHARE) X(ALERTS) X(ALERT_END) X(POISON) \
+        X(NOTE) X(PRUNE)
 enum hfi_op_kind {
 #define HFI_OP_MEMBER(name) HFI_OP_##name,
     HFI_OP_MAP(HFI_OP_MEMBER)
@@ -335,6 +335,17 @@ struct hfi_op_alert_end { /* fenced by id and epoch: HF_ESTALE */
     int64_t next_at_us;
     const char *error_type;
     struct hf_wall now;
+};
+/* A message that never became a job: a dead letter of its own, with its alerts, once per source and message id [S0.21]. */
+struct hfi_op_poison {
+    struct hfi_op op;
+    const struct hfi_job *job; /* what could be read of it; source and source_message_id are required, id is 0 */
+    const struct hfi_death *death;
+    const char *const *sinks;
+    size_t sink_count;
+    struct hf_wall now;
+    int64_t dead_id; /* out */
+    bool existed;    /* out: it was there already: nobody is alerted [S0.19] */
 };
 struct hfi_op_prune { /* small chunks; µs before which rows of a kind go, 0 = keep; dead letters only settled and alerted ones */
     struct hfi_op op;

@@ -104,8 +104,8 @@ void hfi_memory_drop(struct hfi_staged *staged) {
     memset(staged, 0, sizeof *staged);
 }
 
-static int stage_dead(struct hfi_memory *store, const struct hfi_change *change, const struct hfi_rules *rules,
-                      struct hfi_staged *staged) {
+int hfi_memory_stage_death(struct hfi_memory *store, const struct hfi_change *change, const struct hfi_rules *rules,
+                           struct hfi_staged *staged) {
     struct hfi_memory_dead *dead = hfi_alloc(sizeof *dead);
     staged->dead = dead;
     if (!dead || hfi_array_reserve(&store->deads, 1) != 0)
@@ -141,7 +141,7 @@ static int make_parts(struct hfi_memory *store, const struct hfi_rules *rules, s
             return HF_ENOMEM;
         staged->past->history = change->history;
     }
-    return change->has_death ? stage_dead(store, change, rules, staged) : 0;
+    return change->has_death ? hfi_memory_stage_death(store, change, rules, staged) : 0;
 }
 
 int hfi_memory_stage(struct hfi_memory *store, struct hfi_memory_job *row, const struct hfi_job *job,
@@ -187,13 +187,13 @@ failed:
 static struct hfi_memory_dead *same_death(struct hfi_memory *store, const struct hfi_memory_dead *dead) {
     for (size_t i = store->deads.count; i > 0; i--) {
         struct hfi_memory_dead *known = store->deads.items[i - 1];
-        if (known->job->id == dead->job->id && known->death.death_no == dead->death.death_no)
+        if (dead->job->id != 0 && known->job->id == dead->job->id && known->death.death_no == dead->death.death_no)
             return known;
     }
     return NULL;
 }
 
-static int64_t link_death(struct hfi_memory *store, struct hfi_staged *staged) {
+int64_t hfi_memory_link_death(struct hfi_memory *store, struct hfi_staged *staged) {
     struct hfi_memory_dead *known = same_death(store, staged->dead);
     if (known)
         return known->id;
@@ -229,7 +229,7 @@ int64_t hfi_memory_link(struct hfi_memory *store, struct hfi_staged *staged) {
         row->last = staged->past;
         staged->past = NULL;
     }
-    int64_t dead_id = staged->dead ? link_death(store, staged) : 0;
+    int64_t dead_id = staged->dead ? hfi_memory_link_death(store, staged) : 0;
     struct hfi_job *next = staged->next;
     staged->next = NULL;
     hfi_memory_replace(store, row, next);

@@ -143,6 +143,36 @@ int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op) {
     return 0;
 }
 
+static int64_t letter_of(struct hfi_memory *store, const struct hfi_job *message) {
+    for (size_t i = 0; i < store->deads.count; i++) {
+        const struct hfi_memory_dead *dead = store->deads.items[i];
+        if (dead->job->id == 0 && strcmp(dead->job->source, message->source) == 0 &&
+            strcmp(dead->job->source_message_id, message->source_message_id) == 0)
+            return dead->id;
+    }
+    return 0;
+}
+
+int hfi_memory_poison(struct hfi_memory *store, struct hfi_op_poison *op) {
+    struct hfi_change change = {.job = *op->job, .death = *op->death, .has_death = true};
+    struct hfi_staged staged = {0};
+    op->dead_id = letter_of(store, op->job);
+    op->existed = op->dead_id != 0;
+    if (op->existed)
+        return 0;
+    change.job.id = 0;
+    change.job.finished_at_us = op->now.us;
+    int code = hfi_memory_stage_death(store, &change, NULL, &staged);
+    if (code == 0) {
+        staged.dead->max_executions = 0; /* it never had any */
+        code = hfi_memory_stage_alerts(store, &change, op->sinks, op->sink_count, &staged);
+    }
+    if (code == 0)
+        op->dead_id = hfi_memory_link_death(store, &staged);
+    hfi_memory_drop(&staged);
+    return code;
+}
+
 int hfi_memory_settle(struct hfi_memory *store, struct hfi_op_settle *op) {
     struct hfi_memory_dead *dead = hfi_memory_find_dead(store, op->dead_id);
     struct verdict verdict;

@@ -143,6 +143,10 @@ int hfi_memory_stage(struct hfi_memory *store, struct hfi_memory_job *row, const
 int hfi_memory_stage_alerts(struct hfi_memory *store, const struct hfi_change *change, const char *const *sinks,
                             size_t count, struct hfi_staged *staged);
 int64_t hfi_memory_link(struct hfi_memory *store, struct hfi_staged *staged); /* the dead letter's id, or 0 */
+/* A dead letter without a job, for hfi_memory_link_death. HF_ENOMEM, `staged` to be dropped. */
+int hfi_memory_stage_death(struct hfi_memory *store, const struct hfi_change *change, const struct hfi_rules *rules,
+                           struct hfi_staged *staged);
+int64_t hfi_memory_link_death(struct hfi_memory *store, struct hfi_staged *staged); /* its id, or that of the same death */
 void hfi_memory_drop(struct hfi_staged *staged);
 /* Puts `next` in the place of the row's record: heap, unique key, whoever waits for its end. */
 void hfi_memory_replace(struct hfi_memory *store, struct hfi_memory_job *row, struct hfi_job *next);
@@ -176,6 +180,7 @@ int hfi_memory_cancel(struct hfi_memory *store, struct hfi_op_cancel *op);
 struct hfi_memory_dead *hfi_memory_find_dead(struct hfi_memory *store, int64_t id);
 int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op);
 int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op);
+int hfi_memory_poison(struct hfi_memory *store, struct hfi_op_poison *op);
 int hfi_memory_settle(struct hfi_memory *store, struct hfi_op_settle *op);
 int hfi_memory_alerts(struct hfi_memory *store, struct hfi_op_alerts *op);
 int hfi_memory_alert_end(struct hfi_memory *store, struct hfi_op_alert_end *op);

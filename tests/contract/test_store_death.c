@@ -169,7 +169,69 @@ static void a_quarantined_job_never_ran(void **state) { /* S1.14, S1.15, S0.16, 
     assert_int_equal(world_dead(2)->death_no, 2);
 }
 
+static int bury(const struct hfi_job *job, const struct hfi_death *death, struct hfi_op_poison *op) {
+    static const char *const sinks[] = {"ops", "pager"};
+    *op = (struct hfi_op_poison){
+        .op = {.kind = HFI_OP_POISON}, .job = job, .death = death, .sinks = sinks, .sink_count = 2, .now = world.now};
+    return world_do(&op->op);
+}
+
+static void a_message_that_never_was_a_job_has_one_letter(void **state) { /* S0.13, S0.19, S0.21 */
+    (void)state;
+    struct hfi_job job;
+    struct hfi_death death = {.death_class = HF_DEATH_POISON, .death_no = 1, .cause = "message", .error_type = "message.malformed",
+                              .rule = "outbox.malformed", .message = "payload: it is NULL"};
+    struct hfi_op_poison op;
+    unsigned char bytes[256];
+    for (int i = 0; i < 256; i++)
+        bytes[i] = (unsigned char)i;
+    hfi_job_blank(&job);
+    job.type = "unknown";
+    job.queue = "default";
+    job.source = "shop";
+    job.source_message_id = "m-1";
+    job.payload = bytes;
+    job.payload_length = sizeof bytes;
+    assert_int_equal(bury(&job, &death, &op), 0);
+    assert_false(op.existed);
+    int64_t first = op.dead_id;
+    const struct hf_dead_view *dead = world_dead(first);
+    assert_int_equal(dead->job_id, 0);
+    assert_int_equal(dead->death_no, 1);
+    assert_int_equal(dead->death_class, HF_DEATH_POISON);
+    assert_int_equal(dead->executions, 0);
+    assert_string_equal(dead->type, "unknown");
+    assert_string_equal(dead->source, "shop");
+    assert_string_equal(dead->source_message_id, "m-1");
+    assert_string_equal(dead->error_message, "payload: it is NULL");
+    assert_int_equal(dead->dead_at_us, world.now.us);
+    assert_int_equal(dead->payload_length, 256);
+    assert_memory_equal(dead->payload, bytes, 256);
+    assert_int_equal(world_counts().alerts_unsent, 2);
+    for (int i = 0; i < 100; i++) { /* delivered again: nothing new, nobody is alerted */
+        assert_int_equal(bury(&job, &death, &op), 0);
+        assert_true(op.existed);
+        assert_int_equal(op.dead_id, first);
+    }
+    assert_int_equal(world_dead_count(-1), 1);
+    assert_int_equal(world_counts().alerts_unsent, 2);
+    job.source_message_id = "m-2";
+    assert_int_equal(bury(&job, &death, &op), 0);
+    assert_false(op.existed);
+    job.source = "other";
+    assert_int_equal(bury(&job, &death, &op), 0);
+    assert_false(op.existed);
+    assert_int_equal(world_dead_count(HF_DEAD_DEAD), 3);
+    assert_int_equal(world_counts().dead, 0); /* no job died */
+    struct hf_dead_action action = world_action("ann");
+    struct hfi_op_redrive redrive = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = first, .action = &action, .now = world.now};
+    assert_int_equal(world_do(&redrive.op), 0); /* a person may make a job of it all the same */
+    assert_int_equal(world_job(redrive.new_job)->payload_length, 256);
+    assert_int_equal(world_job(redrive.new_job)->root_id, redrive.new_job);
+}
+
 WORLD_MAIN(WORLD_TEST(a_death_leaves_all_its_evidence_at_once),
            WORLD_TEST(failures_before_the_last_leave_no_dead_letter_and_no_alert),
            WORLD_TEST(hostile_error_texts_are_cleaned_and_cut), WORLD_TEST(the_full_text_can_be_kept_out),
-           WORLD_TEST(a_quarantined_job_never_ran))
+           WORLD_TEST(a_quarantined_job_never_ran),
+           WORLD_TEST(a_message_that_never_was_a_job_has_one_letter))

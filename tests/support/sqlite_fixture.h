@@ -119,7 +119,7 @@ static inline const char *broken_invariant(const char *path) {
         {"SELECT count(*) FROM jobs WHERE state <> 2 AND ifnull(owner, 0) <> 0", "an owner of what does not run"},
         {"SELECT count(*) FROM jobs j WHERE j.state IN (4, 5) AND (SELECT count(*) FROM dead_letters d WHERE d.job_id = j.id) "
          "<> 1", "a dead job without exactly one letter"},
-        {"SELECT count(*) FROM dead_letters d WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = d.job_id AND j.state IN "
+        {"SELECT count(*) FROM dead_letters d WHERE d.job_id > 0 AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = d.job_id AND j.state IN "
          "(4, 5))", "a letter of a job that is not dead"},
         {"SELECT count(*) FROM dead_letters d WHERE (SELECT count(*) FROM alerts a WHERE a.dead_id = d.id) <> 1",
          "a letter without exactly one alert per sink"},

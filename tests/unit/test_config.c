@@ -89,7 +89,7 @@ static void defaults_of_types_and_queues_are_the_librarys(void **state) {
     hf_type_options_init(&type);
     hf_queue_options_init(&queue);
     hf_webhook_options_init(&webhook);
-    assert_int_equal(READ(&config, "jobs: {n: {kind: noop}}\nqueues: {default: {}}\nalerts: {a: {webhook: {url: 'http://h'}}}"), 0);
+    assert_int_equal(READ(&config, "jobs: {n: {kind: noop}}\nqueues: {default: {}}\nalerts: {a: {webhook: {url: 'http://h'}}}\noutboxes: {o: {file: /a}}"), 0);
     const struct hf_type_options *made = config.runner.types;
     assert_int_equal(made->kind, HF_KIND_NOOP);
     assert_string_equal(made->queue, type.queue);
@@ -108,6 +108,12 @@ static void defaults_of_types_and_queues_are_the_librarys(void **state) {
     assert_null(config.runner.queue_options->curve);
     assert_int_equal(config.runner.limit_count, 0);
     assert_int_equal(config.runner.webhooks->timeout_ms, webhook.timeout_ms);
+    struct hf_outbox_options outbox;
+    hf_outbox_options_init(&outbox);
+    assert_int_equal(config.runner.outbox_count, 1);
+    assert_int_equal(config.runner.outboxes->poll_ms, outbox.poll_ms);
+    assert_string_equal(config.runner.outboxes->file, "/a");
+    assert_null(config.runner.outboxes->source);
     hfi_config_free(&config);
 }
 

@@ -40,6 +40,7 @@ static int run(struct hfi_sqlite *store, struct hfi_op *op) {
         RUN(SHARE, share)
         RUN(ALERTS, alerts)
         RUN(ALERT_END, alert_end)
+        RUN(POISON, poison)
         RUN(NOTE, note)
         RUN(PRUNE, prune)
 #undef RUN
@@ -152,7 +153,7 @@ static int attempt_with_ballast(struct hfi_sqlite *store, struct hfi_op **ops, s
 /* A death that the store refuses for good is written without its texts: they go to the log instead (S0.18). */
 static void attempt_alone(struct hfi_sqlite *store, struct hfi_op *op) {
     int code = attempt_with_ballast(store, &op, 1);
-    if (op->kind != HFI_OP_APPLY || (code != HF_ETOOBIG && code != HF_EEXIST))
+    if ((op->kind != HFI_OP_APPLY && op->kind != HFI_OP_POISON) || (code != HF_ETOOBIG && code != HF_EEXIST))
         return;
     store->lean = true;
     attempt_with_ballast(store, &op, 1);

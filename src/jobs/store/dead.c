@@ -40,7 +40,7 @@ static int find_same(struct hfi_sqlite *store, const struct hfi_change *change, 
 
 /* What the job itself says: enough to make it again. */
 static void bind_snapshot(sqlite3_stmt *statement, const struct hfi_job *job) {
-    sqlite3_bind_int64(statement, 1, job->id);
+    hfi_bind_number(statement, 1, job->id); /* NULL: it died before there was a job */
     hfi_bind_text(statement, 5, job->source);
     hfi_bind_text(statement, 6, job->source_message_id);
     sqlite3_bind_text(statement, 7, job->type, -1, SQLITE_STATIC);
@@ -58,14 +58,14 @@ static void bind_snapshot(sqlite3_stmt *statement, const struct hfi_job *job) {
         sqlite3_bind_null(statement, 16);
     sqlite3_bind_int64(statement, 17, job->executions);
     sqlite3_bind_int64(statement, 18, job->failures);
-    sqlite3_bind_int64(statement, 20, job->root_id);
+    hfi_bind_number(statement, 20, job->root_id);
     hfi_bind_text(statement, 21, job->idempotency_key);
     hfi_bind_text(statement, 22, job->unique_key);
     hfi_bind_text(statement, 23, job->correlation_id);
     hfi_bind_text(statement, 24, job->trace_context);
     hfi_bind_text(statement, 25, job->tags);
     hfi_bind_text(statement, 26, job->error_class);
-    sqlite3_bind_int64(statement, 34, job->created_at_us);
+    hfi_bind_number(statement, 34, job->created_at_us);
     sqlite3_bind_int64(statement, 35, job->finished_at_us);
     hfi_bind_bytes(statement, 36, job->payload, job->payload_length);
 }
@@ -105,6 +105,23 @@ int hfi_sqlite_write_death(struct hfi_sqlite *store, const struct hfi_change *ch
         return code;
     *dead_id = sqlite3_last_insert_rowid(store->db);
     return write_alerts(store, *dead_id, (struct hf_wall){change->job.finished_at_us}, sinks, sink_count);
+}
+
+int hfi_sqlite_op_poison(struct hfi_sqlite *store, struct hfi_op_poison *op) {
+    struct hfi_change change = {.job = *op->job, .death = *op->death};
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_DEAD_OF_MESSAGE);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_text(statement, 1, op->job->source, -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, op->job->source_message_id, -1, SQLITE_STATIC);
+    op->existed = hfi_sql_row(store, statement);
+    op->dead_id = op->existed ? sqlite3_column_int64(statement, 0) : 0;
+    hfi_sql_done(statement);
+    if (store->fault != 0 || op->existed)
+        return store->fault;
+    change.job.id = 0;
+    change.job.finished_at_us = op->now.us;
+    return hfi_sqlite_write_death(store, &change, 0, op->sinks, op->sink_count, &op->dead_id);
 }
 
 /* The letters this job was made of, or requeued for, learn how it ended. */

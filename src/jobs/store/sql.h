@@ -108,6 +108,7 @@
                 "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, "     \
                 "?26, ?27, ?28, ?29, ?30, ?31, (SELECT name FROM nodes WHERE id = ?32), ?33, ?34, ?35, ?36)")          \
     X(DEAD_OF_JOB, "SELECT id, status, new_job_id FROM dead_letters WHERE job_id = ?1 AND death_no = ?2")              \
+    X(DEAD_OF_MESSAGE, "SELECT id FROM dead_letters WHERE job_id IS NULL AND source = ?1 AND source_message_id = ?2")  \
     X(DEAD_LOAD, "SELECT status, new_job_id, job_id, type, queue, downstream, breaker_key, limit_key, priority, "      \
                  "content_type, policy_id, max_executions, execution_timeout_ms, root_id, idempotency_key, "           \
                  "unique_key, correlation_id, trace_context, tags, payload, source, source_message_id "                \

@@ -19,6 +19,8 @@ const struct hfi_command *const hfi_commands[] = {
     &hfi_command_queue_list,
     &hfi_command_queue_pause,
     &hfi_command_queue_resume,
+    &hfi_command_outbox_list,
+    &hfi_command_outbox_ddl,
     &hfi_command_downstream_list,
     &hfi_command_downstream_show,
     &hfi_command_downstream_isolate,

@@ -21,6 +21,8 @@ extern const struct hfi_command hfi_command_dead_discard;
 extern const struct hfi_command hfi_command_queue_list;
 extern const struct hfi_command hfi_command_queue_pause;
 extern const struct hfi_command hfi_command_queue_resume;
+extern const struct hfi_command hfi_command_outbox_list;
+extern const struct hfi_command hfi_command_outbox_ddl;
 extern const struct hfi_command hfi_command_downstream_list;
 extern const struct hfi_command hfi_command_downstream_show;
 extern const struct hfi_command hfi_command_downstream_isolate;

@@ -25,7 +25,10 @@ static void print_dead(const struct hf_dead_list *list) {
         const struct hf_dead_view *dead = hf_dead_list_at(list, i);
         hfi_table_cell(table, "%lld", (long long)dead->id);
         hfi_table_cell(table, "%s", hf_dead_status_name(dead->status));
-        hfi_table_cell(table, "%lld", (long long)dead->job_id);
+        if (dead->job_id > 0)
+            hfi_table_cell(table, "%lld", (long long)dead->job_id);
+        else
+            hfi_table_cell(table, "-");
         hfi_table_cell(table, "%s", dead->type);
         hfi_table_cell(table, "%s%s", hf_death_class_name(dead->death_class), dead->quarantined ? ", quarantined" : "");
         hfi_table_cell(table, "%s", dead->error_type);

@@ -102,6 +102,9 @@ static void print_counts(struct hf_runner *runner) {
     hfi_json_number(object, "expired", (int64_t)counts.expired);
     hfi_json_number(object, "overdue", (int64_t)counts.overdue);
     hfi_json_number(object, "attempts", (int64_t)counts.attempts);
+    hfi_json_number(object, "relayed", (int64_t)counts.relayed);
+    hfi_json_number(object, "poisoned", (int64_t)counts.poisoned);
+    hfi_json_number(object, "outbox_oldest_ms", counts.outbox_oldest_ms);
     hfi_json_number(object, "alerts_sent", (int64_t)counts.alerts_sent);
     hfi_json_number(object, "alerts_failed", (int64_t)counts.alerts_failed);
     hfi_print_json(object);

@@ -147,7 +147,10 @@ static void dead_texts(json_t *object, const struct hf_dead_view *dead) {
 json_t *hfi_dead_json(const struct hf_dead_view *dead, bool whole) {
     json_t *object = json_object();
     hfi_json_number(object, "id", dead->id);
-    hfi_json_number(object, "job_id", dead->job_id);
+    if (dead->job_id > 0)
+        hfi_json_number(object, "job_id", dead->job_id);
+    else
+        json_object_set_new(object, "job_id", json_null()); /* it died before it was a job [S0.13] */
     hfi_json_number(object, "death_no", dead->death_no);
     dead_texts(object, dead);
     hfi_json_flag(object, "quarantined", dead->quarantined);
@@ -172,7 +175,10 @@ json_t *hfi_dead_json(const struct hf_dead_view *dead, bool whole) {
 void hfi_show_dead(const struct hf_dead_view *dead) {
     hfi_field("dead letter", "%lld", (long long)dead->id);
     hfi_field("status", "%s", hf_dead_status_name(dead->status));
-    hfi_field("job", "%lld, death %u%s", (long long)dead->job_id, dead->death_no, dead->quarantined ? ", quarantined" : "");
+    if (dead->job_id == 0)
+        hfi_field("job", "none: a message that never became one");
+    else
+        hfi_field("job", "%lld, death %u%s", (long long)dead->job_id, dead->death_no, dead->quarantined ? ", quarantined" : "");
     hfi_field("class", "%s", hf_death_class_name(dead->death_class));
     hfi_field("cause", "%s", dead->cause);
     hfi_field("type", "%s", dead->type);

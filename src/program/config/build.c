@@ -204,6 +204,22 @@ static void build_webhooks(struct hfi_config *config) {
     config->runner.webhook_count = count;
 }
 
+static void build_outboxes(struct hfi_config *config) {
+    const struct hfi_outbox_setting *from = config->settings.outboxes.items;
+    size_t count = config->settings.outboxes.count;
+    struct hf_outbox_options *to = hfi_arena_array(&config->arena, count + 1, sizeof *to);
+    for (size_t i = 0; i < count; i++) {
+        bool url = from[i].file && strncmp(from[i].file, "sqlite:", 7) == 0;
+        hf_outbox_options_init(&to[i]);
+        to[i].name = from[i].item.name;
+        to[i].file = beside(config, url ? from[i].file + 7 : from[i].file);
+        to[i].source = from[i].source;
+        to[i].poll_ms = from[i].poll_ms;
+    }
+    config->runner.outboxes = to;
+    config->runner.outbox_count = count;
+}
+
 static void build_node(struct hfi_config *config) {
     const struct hfi_settings *from = &config->settings;
     struct hf_runner_options *to = &config->runner;
@@ -244,4 +260,5 @@ void hfi_config_build(struct hfi_config *config) {
     build_limits(config);
     build_types(config);
     build_webhooks(config);
+    build_outboxes(config);
 }

@@ -18,6 +18,7 @@
 #define J(field) offsetof(struct hfi_job_setting, field)
 #define A(field) offsetof(struct hfi_alert_setting, field)
 #define L(field) offsetof(struct hfi_limit_setting, field)
+#define O(field) offsetof(struct hfi_outbox_setting, field)
 #define R(field) offsetof(struct hfi_rule_setting, field)
 #define C(field) offsetof(struct hfi_curve_form, field)
 #define F(field) offsetof(struct hfi_fault_setting, field)
@@ -187,6 +188,10 @@ const struct hfi_key hfi_keys[] = {
     {"jobs.*.environment", HFI_KEY_TEXTS, 0, J(environment), 0, 0, 0, "[]", NULL, "exec: NAME=value, or NAME to hand it on; nothing else is there"},
     {"jobs.*.directory", HFI_KEY_TEXT, HFI_KEY_COMPUTED, J(directory), 0, 0, 0, "/", NULL, "exec: where it runs, absolute"},
     {"jobs.*.kill_grace", HFI_KEY_DURATION, 0, J(kill_grace_ms), 0, 0, HOUR, "5s", NULL, "exec: between TERM and KILL"},
+    {"outboxes", HFI_KEY_ITEMS, 0, S(outboxes), sizeof(struct hfi_outbox_setting), 0, 0, NULL, NULL, "tables holdfast_outbox in SQLite files of applications, whose rows become jobs here"},
+    {"outboxes.*.file", HFI_KEY_TEXT, HFI_KEY_REQUIRED, O(file), 0, 0, 0, NULL, NULL, "the application's file, beside this file if not absolute; or sqlite:PATH. Looked for again while it is not there"},
+    {"outboxes.*.source", HFI_KEY_TEXT, HFI_KEY_COMPUTED, O(source), 0, 0, 0, "the outbox's name", NULL, "source of rows that name none; the same on every node that relays the file, or rows run twice"},
+    {"outboxes.*.poll", HFI_KEY_DURATION, 0, O(poll_ms), 0, 10, HOUR, "250ms", NULL, "longest sleep before the file is looked at again; writes wake it earlier where the system tells of them"},
     {"retention", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "how long what has ended is kept"},
     {"retention.succeeded", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_succeeded_ms), 0, 0, LONG, "7d", NULL, "succeeded jobs; none = for ever, here and below"},
     {"retention.cancelled", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_cancelled_ms), 0, 0, LONG, "7d", NULL, "cancelled jobs"},

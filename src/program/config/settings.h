@@ -107,6 +107,11 @@ struct hfi_job_setting {
     int64_t execution_timeout_ms, kill_grace_ms;
     bool repeatable, send_key;
 };
+struct hfi_outbox_setting {
+    struct hfi_item item;
+    const char *file, *source;
+    int64_t poll_ms;
+};
 struct hfi_alert_setting {
     struct hfi_item item;
     const char *url;
@@ -127,7 +132,7 @@ struct hfi_settings {
     struct hfi_texts never_retry;
     uint32_t max_calls_per_job;
     int64_t keep_succeeded_ms, keep_cancelled_ms, keep_dead_ms, keep_quarantined_ms, keep_dead_letters_ms, keep_inbox_ms;
-    struct hfi_items downstreams, queues, jobs, alerts, limits;
+    struct hfi_items downstreams, queues, jobs, alerts, limits, outboxes;
 };
 
 #endif

@@ -202,6 +202,13 @@ static void check_store(struct hfi_binding *binding, const struct hfi_config *co
                        "it names no store this program knows");
 }
 
+static void check_outbox(struct hfi_binding *binding, const struct hfi_outbox_setting *outbox) {
+    if (outbox->file && (!outbox->file[0] || strcmp(outbox->file, "sqlite:") == 0))
+        hfi_bind_error(binding, "config.path", at(&outbox->item, "file"), "write the path of the application's file", "it names no file");
+    if (outbox->source && (!outbox->source[0] || strlen(outbox->source) > 120))
+        hfi_bind_error(binding, "config.name", at(&outbox->item, "source"), "choose another one", "a source has 1 to 120 bytes");
+}
+
 void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
     const struct hfi_settings *settings = &config->settings;
     const struct hfi_downstream_setting *downstreams = settings->downstreams.items;
@@ -220,6 +227,9 @@ void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
         if (alerts[i].url && binding->secrets && !is_web_url(alerts[i].url))
             hfi_bind_error(binding, "config.url", at(&alerts[i].item, "webhook.url"), "write https://…",
                            "it is not an http or https URL");
+    const struct hfi_outbox_setting *outboxes = settings->outboxes.items;
+    for (size_t i = 0; i < settings->outboxes.count; i++)
+        check_outbox(binding, &outboxes[i]);
     check_store(binding, config);
     check_never_retry(binding, &settings->never_retry, hfi_tree_nearest(config->root, "defaults.never_retry"));
 }

@@ -1,0 +1,46 @@
+# The outbox of an application: made with the program's own statement, relayed by a node [S4.12, S0.34].
+file holdfast.yaml
+jobs: {nop: {kind: noop, queue: quick, curve: [1s, 2s]}}
+outboxes: {shop: {file: shop.db, poll: 100ms}}
+end
+file sql.py
+import sqlite3, sys
+shop = sqlite3.connect("shop.db", isolation_level=None)
+shop.executescript(sys.stdin.read())
+print(shop.execute("SELECT count(*) FROM holdfast_outbox").fetchone()[0])
+end
+$ holdfast outbox list
+~ OUTBOX  ROWS  OLDEST +FILE
+~ shop +-  the file is not there +.*shop.db
+[1]
+$ holdfast outbox ddl | python3 sql.py
+0
+$ holdfast outbox list --json
+~ \{"items":\[\{"name":"shop","file":".*shop.db","rows":0,"oldest_at":null,"oldest_age_ms":0\}\],"next":null\}
+$ echo "BEGIN; INSERT INTO holdfast_outbox(type, payload) VALUES ('nop', 'taken back'); ROLLBACK; INSERT INTO holdfast_outbox(type, payload, priority, tags) VALUES ('nop', 'kept', 7, 'red'), (NULL, 'bad', 1, NULL);" | python3 sql.py
+2
+$ holdfast outbox list
+~ OUTBOX +ROWS +OLDEST +FILE
+~ shop +2  TIME +.*shop.db
+$ holdfast run --until-idle --json --quiet
+~ \{"claimed":1,"started":1,"succeeded":1,.*"relayed":1,"poisoned":1,"outbox_oldest_ms":0,.*
+~! \{"time":"TIME","level":"error","event":"job.dead","dead_letter":1,"type":"unknown","class":"poison","error_type":"message.malformed","outbox":"shop","source":"shop","source_message_id":"[0-9a-f]{32}",.*
+$ holdfast job show 1 --json
+~ .*"type":"nop","queue":"quick".*"tags":"red".*"priority":7,.*"max_executions":3,.*"payload":"kept".*
+$ holdfast dead list --json
+~ .*"id":1,.*"job_id":null.*"class":"poison".*"error_message":"type: empty \(give a name\)".*"source":"shop","source_message_id":"[0-9a-f]{32}".*
+$ echo "" | python3 sql.py
+0
+$ printf 'outboxes: {a: {}}\n' > bad.yaml; holdfast check --config bad.yaml
+~ E bad.yaml:1:15: outboxes.a: the key `file` is missing .*\[config.missing_key\]
+~ .*
+[2]
+$ printf 'outboxes: {a: {file: a, poll: 1ms}}\n' > bad.yaml; holdfast check --config bad.yaml
+~ E bad.yaml:1:\d+: outboxes.a.poll: .*
+~ .*
+[2]
+$ printf 'outboxes: {a: {file: "sqlite:", source: ""}}\n' > bad.yaml; holdfast check --config bad.yaml
+E bad.yaml:1:22: outboxes.a.file: it names no file (write the path of the application's file) [config.path]
+E bad.yaml:1:41: outboxes.a.source: a source has 1 to 120 bytes (choose another one) [config.name]
+~ .*
+[2]
