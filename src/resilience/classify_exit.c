@@ -28,9 +28,10 @@ static const struct row {
 #define ROWS (sizeof table / sizeof *table)
 
 void hf_classify_exit(int status, struct hf_outcome *outcome) {
-    char type[32];
+    char type[32] = "";
     const struct row *row = table;
-    snprintf(type, sizeof type, "exit.%d", status);
+    if (status != 0) /* a success has no type */
+        snprintf(type, sizeof type, "exit.%d", status);
     while (row < table + ROWS && (status < row->from || status > row->to))
         row++;
     if (row == table + ROWS)
