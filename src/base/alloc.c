@@ -18,11 +18,13 @@ static atomic_bool watched; /* somebody called hfi_alloc_fail in this process */
 static atomic_bool persistent;
 static atomic_long failing; /* number of the allocation that fails; 0 = none */
 static atomic_long counted;
+static atomic_size_t bytes;
 
-static bool refused(void) {
+static bool refused(size_t size) {
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return false;
     long number = atomic_fetch_add(&counted, 1) + 1;
+    atomic_fetch_add(&bytes, size);
     long first = atomic_load(&failing);
     if (first == 0)
         return false;
@@ -30,7 +32,7 @@ static bool refused(void) {
 }
 
 void *hfi_alloc(size_t size) {
-    if (refused())
+    if (refused(size))
         return NULL;
     if (size > SMALL)
         return calloc(1, size);
@@ -39,7 +41,7 @@ void *hfi_alloc(size_t size) {
 }
 
 void *hfi_alloc_unset(size_t size) {
-    return refused() ? NULL : malloc(size > 0 ? size : 1);
+    return refused(size) ? NULL : malloc(size > 0 ? size : 1);
 }
 
 void *hfi_alloc_array(size_t count, size_t size) {
@@ -49,17 +51,14 @@ void *hfi_alloc_array(size_t count, size_t size) {
 }
 
 void *hfi_alloc_lines(size_t size) {
-    if (refused() || size > SIZE_MAX - LINE)
+    void *memory = NULL;
+    if (refused(size) || posix_memalign(&memory, LINE, size > 0 ? size : 1) != 0)
         return NULL;
-    size_t whole = (size + LINE - 1) / LINE * LINE;
-    void *memory = aligned_alloc(LINE, whole);
-    if (memory)
-        memset(memory, 0, whole);
-    return memory;
+    return memset(memory, 0, size);
 }
 
 void *hfi_realloc(void *memory, size_t size) {
-    if (refused())
+    if (refused(size))
         return NULL;
     return realloc(memory, size > 0 ? size : 1);
 }
@@ -84,6 +83,7 @@ void hfi_free(void *memory) {
 void hfi_alloc_fail(long nth, int forever) {
     atomic_store(&failing, 0);
     atomic_store(&counted, 0);
+    atomic_store(&bytes, 0);
     atomic_store(&persistent, forever != 0);
     atomic_store(&failing, nth > 0 ? nth : 0);
     atomic_store(&watched, true);
@@ -91,4 +91,8 @@ void hfi_alloc_fail(long nth, int forever) {
 
 long hfi_alloc_count(void) {
     return atomic_load(&counted);
+}
+
+size_t hfi_alloc_bytes(void) {
+    return atomic_load(&bytes);
 }

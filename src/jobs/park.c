@@ -45,7 +45,7 @@ static uint32_t less(uint32_t a, uint32_t b) {
 }
 
 static bool gives_up(const struct hfi_site *site, int64_t wall_us) {
-    int64_t after = hfi_ms_to_us(site->downstream->policy->options.give_up_after_ms);
+    int64_t after = hfi_ms_to_us(hfi_downstream_policy(site->downstream)->options.give_up_after_ms);
     return after > 0 && site->unhealthy_since_us != 0 && hfi_sub(wall_us, site->unhealthy_since_us) >= after;
 }
 
@@ -136,7 +136,7 @@ static void adopt_open(struct hfi_site *site, const struct hfi_downstream_state 
     struct hfi_breaker_saved saved = {.state = HF_BREAKER_OPEN, .trips = row->trips};
     struct hf_mono now = hfi_runner_mono(site->runner);
     int64_t until = to_mono(site->runner, row->open_until_us);
-    int64_t longest = hfi_mono_after_ms(now, site->downstream->policy->options.breaker_max_break_ms).us;
+    int64_t longest = hfi_mono_after_ms(now, hfi_downstream_policy(site->downstream)->options.breaker_max_break_ms).us;
     saved.until_us = until < now.us ? now.us : until > longest ? longest : until; /* no wall clock makes it longer */
     hfi_text_copy(saved.reason, sizeof saved.reason, row->reason[0] == '\0' ? "stored" : row->reason);
     hfi_breaker_restore(&site->downstream->breaker, now, &saved);
@@ -160,7 +160,7 @@ static void adopt_phase(struct hfi_site *site, const struct hfi_downstream_state
         hfi_breaker_close(&site->downstream->breaker, now); /* by hand, or another node found it well */
     }
     if (row->gate_until_us > hfi_runner_wall(site->runner).us) {
-        int64_t cap = hfi_mono_after_ms(now, site->downstream->policy->options.gate_cap_ms).us;
+        int64_t cap = hfi_mono_after_ms(now, hfi_downstream_policy(site->downstream)->options.gate_cap_ms).us;
         int64_t gate = to_mono(site->runner, row->gate_until_us);
         hfi_breaker_gate(&site->downstream->breaker, (struct hf_mono){gate < cap ? gate : cap});
     }
@@ -266,8 +266,8 @@ static void changed(const struct hfi_breaker_event *event, void *user) {
 }
 
 static void watch(struct hfi_site *site) {
-    site->downstream->user = site;
-    atomic_store(&site->downstream->on_change, changed);
+    site->watch = (struct hfi_watch){changed, site};
+    atomic_store(&site->downstream->watch, &site->watch);
     next_step(site);
 }
 
@@ -294,7 +294,7 @@ static void move_site(struct hfi_site *site, struct hf_downstream *downstream) {
     struct hf_downstream *before = site->downstream;
     site->downstream = downstream;
     if (before != downstream) {
-        atomic_store(&before->on_change, NULL);
+        atomic_store(&before->watch, NULL);
         site->loaded = false;
         if (site->runner->life == HFI_LIFE_RUNNING)
             watch(site);
@@ -308,7 +308,7 @@ static int set_site(struct hfi_site *site, const struct hfi_listed *listed) {
         return HF_ENOMEM;
     hfi_free(site->probe_path);
     site->probe_path = path;
-    site->parks = site->downstream->policy->options.on_open == HF_ON_OPEN_PARK;
+    site->parks = hfi_downstream_policy(site->downstream)->options.on_open == HF_ON_OPEN_PARK;
     return 0;
 }
 
@@ -355,14 +355,14 @@ void hfi_park_reload(struct hfi_runner *runner) {
 void hfi_park_rules(const struct hfi_lane *lane, struct hfi_rules *rules) {
     if (lane == NULL || lane->site == NULL)
         return;
-    const struct hf_policy_options *options = &site_of(lane)->downstream->policy->options;
+    const struct hf_policy_options *options = &hfi_downstream_policy(site_of(lane)->downstream)->options;
     rules->retry_after_cap_ms = options->retry_after_cap_ms;
     rules->give_up_after_ms = options->give_up_after_ms;
 }
 
 void hfi_park_end(struct hfi_runner *runner) {
     for (size_t i = 0; i < runner->site_count; i++)
-        atomic_store(&runner->sites[i]->downstream->on_change, NULL);
+        atomic_store(&runner->sites[i]->downstream->watch, NULL);
 }
 
 void hfi_park_free(struct hfi_runner *runner) {

@@ -11,6 +11,7 @@
 #include "jobs/lease.h"
 #include "jobs/runner.h"
 #include "jobs/work.h"
+#include "resilience/downstream.h"
 
 /*
  * What the files of the runner share. Each part has one file that writes it: runner.c the life, claim.c the rounds,
@@ -74,6 +75,7 @@ struct hfi_site {
     struct hfi_op_downstream op;
     _Atomic bool posted;           /* any thread: `task` is on its way */
     struct hfi_task task;
+    struct hfi_watch watch;        /* of its breaker */
 };
 
 /* Another node, watched. */

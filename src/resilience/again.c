@@ -19,7 +19,7 @@ void hfi_again_init(struct hfi_again *again, struct hf_downstream *downstream, c
 /* The failure stays what the peer made it; but that it was not tried again is our own doing, and says so (R14). */
 static void refuse(struct hf_downstream *downstream, struct hf_mono now, struct hf_outcome *outcome) {
     int64_t refill_ms = hfi_budget_refill_ms(&downstream->budget, now);
-    atomic_fetch_add_explicit(&downstream->retries_refused, 1, memory_order_relaxed);
+    hfi_budget_count(&downstream->budget, HFI_BUDGET_REFUSED);
     outcome->retry_refused = true;
     outcome->retry_after_ms = refill_ms > outcome->retry_after_ms ? refill_ms : outcome->retry_after_ms;
     hfi_outcome_message(outcome, "%s%snot tried again: our own retry budget for %s is used up", outcome->message,
@@ -51,7 +51,7 @@ bool hfi_again(struct hfi_again *again, struct hf_outcome *outcome, bool repeata
         refuse(downstream, now, outcome);
         return false;
     }
-    atomic_fetch_add_explicit(&downstream->retries, 1, memory_order_relaxed);
+    hfi_budget_count(&downstream->budget, HFI_BUDGET_RETRIES);
     again->retries++;
     again->last_wait_ms = out.wait_ms;
     again->fresh = out.fresh_connection;

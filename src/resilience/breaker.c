@@ -35,26 +35,22 @@ const char *hf_breaker_state_name(enum hf_breaker_state state) {
     return "unknown";
 }
 
-int hfi_breaker_init(struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules, uint64_t seed,
-                     hfi_breaker_fn on_change, void *user) {
+int hfi_breaker_init(struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules, uint32_t seed,
+                     hfi_breaker_fn on_change) {
     memset(breaker, 0, sizeof *breaker);
     atomic_init(&breaker->word, (uint64_t)1 << 8 | HF_BREAKER_CLOSED);
-    hfi_breaker_take_rules(breaker, rules);
+    atomic_init(&breaker->rules, rules);
     int code = hfi_breaker_windows_init(breaker, rules);
     if (code != 0)
         return code;
     breaker->seed = seed;
-    pthread_mutex_init(&breaker->lock, NULL);
     breaker->on_change = on_change;
-    breaker->user = user;
     return 0;
 }
 
 void hfi_breaker_end(struct hfi_breaker *breaker) {
     hfi_breaker_windows_end(breaker);
     hfi_shards_end(&breaker->shards);
-    hfi_free(breaker->more);
-    pthread_mutex_destroy(&breaker->lock);
 }
 
 static void remember(struct hfi_breaker *breaker, struct hfi_breaker_event *event) {
@@ -65,7 +61,7 @@ static void remember(struct hfi_breaker *breaker, struct hfi_breaker_event *even
         event->from = (enum hf_breaker_state)(breaker->untold - 1);
     breaker->untold = 0;
     if (more == NULL) {
-        breaker->untold = (int)event->from + 1;
+        breaker->untold = (uint8_t)(event->from + 1);
         return;
     }
     if (more->pending_count == HFI_BREAKER_PENDING) {
@@ -91,10 +87,9 @@ static void prepare(struct hfi_breaker *breaker, struct hf_mono now, enum hf_bre
         break;
     case HF_BREAKER_RAMP:
         hfi_breaker_forget_locked(breaker); /* B24 */
-        breaker->healthy_since_us = now.us;
-        breaker->ramp_from_us = now.us;
         breaker->ramp_in_flight = 0;
         if (more != NULL) {
+            more->healthy_since_us = now.us;
             more->ramp_slice = 0;
             memset(more->ramp_starts, 0, sizeof more->ramp_starts);
         }
@@ -103,7 +98,8 @@ static void prepare(struct hfi_breaker *breaker, struct hf_mono now, enum hf_bre
         if (from == HF_BREAKER_RAMP)
             break; /* its counts go on */
         hfi_breaker_forget_locked(breaker);
-        breaker->healthy_since_us = now.us;
+        if (more != NULL)
+            more->healthy_since_us = now.us;
         break;
     case HF_BREAKER_OPEN:
     case HF_BREAKER_ISOLATED:
@@ -111,11 +107,26 @@ static void prepare(struct hfi_breaker *breaker, struct hf_mono now, enum hf_bre
     }
 }
 
+/* What a break or an isolation may be for. The first is none of them. */
+static const char *const codes[] = {"",           "ratio",          "consecutive", "slow",
+                                    "probe_failed", "probe_lost", "isolated",    "restored"};
+
+const char *hfi_breaker_why(const struct hfi_breaker *breaker) {
+    return codes[breaker->why];
+}
+
+static uint8_t number_of(const char *code) {
+    uint8_t number = sizeof codes / sizeof *codes - 1;
+    while (number > 0 && strcmp(codes[number], code) != 0)
+        number--;
+    return number;
+}
+
 static void keep_reason(struct hfi_breaker *breaker, enum hf_breaker_state to, const char *code, const char *text) {
     bool bad = to == HF_BREAKER_OPEN || to == HF_BREAKER_ISOLATED;
     if (to == HF_BREAKER_HALF_OPEN)
         return; /* why it was open still tells most */
-    breaker->why = bad ? code : NULL;
+    breaker->why = bad ? number_of(code) : 0;
     if (breaker->more != NULL)
         hfi_text_copy(breaker->more->reason, sizeof breaker->more->reason, bad ? text : "");
 }
@@ -129,7 +140,7 @@ void hfi_breaker_move_locked(struct hfi_breaker *breaker, struct hf_mono now, en
     if (!(legal[from] & 1u << to))
         return;
     bool ramp_over =
-        hfi_sub(now.us, breaker->ramp_from_us) >= hfi_ms_to_us(hfi_breaker_rules(breaker)->ramp_ms);
+        hfi_sub(now.us, breaker->since_us) >= hfi_ms_to_us(hfi_breaker_rules(breaker)->ramp_ms);
     bool same_work =
         from == HF_BREAKER_RAMP && to == HF_BREAKER_CLOSED && ramp_over; /* closed all the time, only slower */
     uint64_t generation = hfi_word_generation(word) + (same_work ? 0 : 1);
@@ -143,8 +154,8 @@ void hfi_breaker_move_locked(struct hfi_breaker *breaker, struct hf_mono now, en
     hfi_breaker_turn_locked(breaker, now);
     hfi_breaker_sum_locked(breaker, now, &event.window, &event.causes);
     prepare(breaker, now, from, to);
-    breaker->peak_from_us = now.us; /* a healthy window is one without a change */
-    breaker->peak = 0;
+    breaker->since_us = now.us;
+    breaker->peak = 0; /* a healthy window is one without a change */
     keep_reason(breaker, to, code, text);
     if (to == HF_BREAKER_ISOLATED) {
         snprintf(isolated, sizeof isolated, "isolated: %s", text);
@@ -153,7 +164,6 @@ void hfi_breaker_move_locked(struct hfi_breaker *breaker, struct hf_mono now, en
     /* `until` first: who sees the new state must not read the old end of a break (B13). */
     atomic_store_explicit(&breaker->until_us, until_us, memory_order_relaxed);
     atomic_store_explicit(&breaker->word, generation << 8 | (uint64_t)to, memory_order_release);
-    breaker->changed_us = now.us;
     remember(breaker, &event);
 }
 
@@ -171,18 +181,22 @@ static int64_t break_length_us(struct hfi_breaker *breaker) {
         struct hfi_random random;
         hfi_random_seed(&random, breaker->seed);
         length_us = length_us - spread_us + (int64_t)hfi_random_below(&random, 2 * (uint64_t)spread_us + 1);
-        breaker->seed = hfi_random_next(&random);
+        breaker->seed = (uint32_t)hfi_random_next(&random);
     }
     length_us = length_us < max_us ? length_us : max_us;
     return length_us > 1000 ? length_us : 1000;
 }
 
+bool hfi_breaker_is_healthy(const struct hfi_breaker *breaker, struct hf_mono now) {
+    const struct hfi_breaker_more *more = breaker->more; /* none: it has never failed, or there is no memory to know */
+    return more != NULL &&
+           hfi_sub(now.us, more->healthy_since_us) >= hfi_ms_to_us(hfi_breaker_rules(breaker)->window_ms);
+}
+
 void hfi_breaker_trip_locked(struct hfi_breaker *breaker, struct hf_mono now, const char *code, const char *text) {
     enum hf_breaker_state from = hfi_word_state(hfi_breaker_word(breaker));
     bool was_closed = from == HF_BREAKER_CLOSED || from == HF_BREAKER_RAMP;
-    bool was_healthy = was_closed && hfi_sub(now.us, breaker->healthy_since_us) >=
-                                         hfi_ms_to_us(hfi_breaker_rules(breaker)->window_ms);
-    if (was_healthy)
+    if (was_closed && hfi_breaker_is_healthy(breaker, now))
         breaker->trips = 0;
     if (breaker->trips < UINT32_MAX)
         breaker->trips++;
@@ -213,7 +227,7 @@ static void lapse_probes(struct hfi_breaker *breaker, struct hf_mono now) {
     }
     if (lost == 0)
         return;
-    breaker->probes_failed += lost;
+    breaker->probes_failed = (uint8_t)(breaker->probes_failed + lost);
     breaker->neutral_run = 0;
     hfi_breaker_judge_locked(breaker, now, "probe_lost", HF_CAUSE_OTHER);
 }
@@ -234,7 +248,7 @@ void hfi_breaker_tick_locked(struct hfi_breaker *breaker, struct hf_mono now) {
         lapse_probes(breaker, now);
         break;
     case HF_BREAKER_RAMP:
-        if (hfi_sub(now.us, breaker->ramp_from_us) >= hfi_ms_to_us(hfi_breaker_rules(breaker)->ramp_ms))
+        if (hfi_sub(now.us, breaker->since_us) >= hfi_ms_to_us(hfi_breaker_rules(breaker)->ramp_ms))
             hfi_breaker_move_locked(breaker, now, HF_BREAKER_CLOSED, 0, "ramp_over", "ramp_over");
         break;
     case HF_BREAKER_CLOSED:
@@ -245,7 +259,7 @@ void hfi_breaker_tick_locked(struct hfi_breaker *breaker, struct hf_mono now) {
 void hfi_breaker_tick(struct hfi_breaker *breaker, struct hf_mono now) {
     if (hfi_word_state(hfi_breaker_word(breaker)) == HF_BREAKER_CLOSED)
         return;
-    pthread_mutex_lock(&breaker->lock);
+    hfi_lock(&breaker->lock);
     hfi_breaker_tick_locked(breaker, now);
     hfi_breaker_unlock(breaker);
 }
@@ -269,8 +283,8 @@ static bool next_event(struct hfi_breaker *breaker, struct hfi_breaker_event *ev
                                         .generation = hfi_word_generation(word),
                                         .until_us = atomic_load_explicit(&breaker->until_us, memory_order_relaxed),
                                         .trips = breaker->trips,
-                                        .reason = breaker->why != NULL ? breaker->why : ""};
-    event->at_us = breaker->changed_us;
+                                        .reason = hfi_breaker_why(breaker)};
+    event->at_us = breaker->since_us;
     breaker->untold = 0;
     return true;
 }
@@ -282,12 +296,12 @@ void hfi_breaker_unlock(struct hfi_breaker *breaker) {
      */
     while (!breaker->telling && next_event(breaker, &event, text)) {
         breaker->telling = true;
-        pthread_mutex_unlock(&breaker->lock);
-        breaker->on_change(&event, breaker->user);
-        pthread_mutex_lock(&breaker->lock);
+        hfi_unlock(&breaker->lock);
+        breaker->on_change(&event, breaker);
+        hfi_lock(&breaker->lock);
         breaker->telling = false;
     }
-    pthread_mutex_unlock(&breaker->lock);
+    hfi_unlock(&breaker->lock);
 }
 
 struct hfi_breaker_probe *hfi_breaker_probe_at(struct hfi_breaker *breaker, uint32_t slot) {
@@ -311,7 +325,7 @@ uint32_t hfi_breaker_ramp_limit(const struct hfi_breaker *breaker, struct hf_mon
     uint32_t peak = breaker->healthy_peak;
     int64_t cap = rules->ramp_cap > 0 ? rules->ramp_cap : 1;
     cap = peak > 0 && peak < cap ? peak : cap;
-    int64_t t_ms = hfi_sub(now.us, breaker->ramp_from_us) / 1000;
+    int64_t t_ms = hfi_sub(now.us, breaker->since_us) / 1000;
     t_ms = t_ms > 0 ? t_ms : 0; /* the clock of another thread may be behind */
     if (t_ms >= ramp_ms)
         return (uint32_t)cap; /* also when a reload took the ramp away */
@@ -322,7 +336,7 @@ uint32_t hfi_breaker_ramp_limit(const struct hfi_breaker *breaker, struct hf_mon
 }
 
 int64_t hfi_breaker_ramp_slice(const struct hfi_breaker *breaker, struct hf_mono now) {
-    int64_t slice = hfi_sub(now.us, breaker->ramp_from_us) / HFI_RAMP_SLICE_US;
+    int64_t slice = hfi_sub(now.us, breaker->since_us) / HFI_RAMP_SLICE_US;
     return slice > breaker->more->ramp_slice ? slice : breaker->more->ramp_slice;
 }
 

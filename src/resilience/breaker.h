@@ -2,12 +2,12 @@
 #ifndef HFI_RESILIENCE_BREAKER_H
 #define HFI_RESILIENCE_BREAKER_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/random.h"
 #include "holdfast/error.h"
 #include "holdfast/guard.h"
@@ -67,7 +67,7 @@ struct hfi_breaker_event {
        the numbers or the text given. */
     const char *reason;
 };
-typedef void (*hfi_breaker_fn)(const struct hfi_breaker_event *event, void *user);
+typedef void (*hfi_breaker_fn)(const struct hfi_breaker_event *event, void *user); /* of a breaker: itself */
 
 #define HFI_BREAKER_PROBES_MAX 16
 #define HFI_BREAKER_PENDING 4      /* events waiting for a slow observer; beyond it the newest two become one */
@@ -80,10 +80,14 @@ struct hfi_breaker_probe {
 
 struct hfi_breaker_more {
     struct hfi_breaker_probe probes[HFI_BREAKER_PROBES_MAX - 1]; /* all but the first */
-    int64_t ramp_slice; /* newest slice started in */
+    int64_t healthy_since_us; /* the newest closed or ramp began; INT64_MAX: unknown, and never healthy */
+    int64_t run_us;           /* when the last of `run` came; INT64_MAX: unknown, and just now */
+    int64_t ramp_slice;       /* newest slice started in */
     uint32_t ramp_starts[HFI_BREAKER_RAMP_SLICES];
     uint64_t causes[HF_CAUSES]; /* since the start */
-    struct hfi_window causes_window;
+    uint64_t slow;
+    uint32_t *causes_memory;    /* of windows beside the breaker's; */
+    uint32_t *slow_memory;      /* NULL until slow_permille was given */
     char reason[HFI_REASON_MAX]; /* while open or isolated */
     uint32_t pending_count;
     struct {
@@ -92,44 +96,44 @@ struct hfi_breaker_more {
     } pending[HFI_BREAKER_PENDING];
 };
 
+/* The columns of its window. */
+enum { HFI_COLUMN_SUCCESSES, HFI_COLUMN_FAILURES, HFI_COLUMNS };
+
+/* The first line of memory is what every call reads and few write; then comes what one thread writes for each call. */
 struct hfi_breaker {
     _Atomic uint64_t word;    /* state in the low byte, generation above */
     _Atomic int64_t until_us; /* open, half-open: the break's end; isolated: HFI_FOREVER_US or its expiry */
     _Atomic int64_t gate_us;  /* not before; 0 = none */
-    _Atomic int64_t turn_us;  /* from then on the window has to be turned before a sample */
+    _Atomic int64_t turn_us;  /* from then on the windows have to be turned before a sample */
     const struct hfi_breaker_rules *_Atomic rules;
-    _Atomic int64_t slow_us;  /* longer is slow; INT64_MAX: nothing is. Of the rules, as the next */
-    _Atomic int64_t lease_us;
     _Atomic uint32_t run;     /* consecutive failures */
+    struct hfi_lock lock;     /* guards what follows the shards */
     struct hfi_shards shards; /* samples that passed, neutral ends; the bulkhead's permits */
-    _Atomic uint64_t stray_successes, stray_failures; /* of probes and of older generations: no samples */
-    pthread_mutex_t lock;     /* guards what follows */
-    uint32_t trips;
-    int64_t run_us; /* when the last of them came */
-    uint64_t failures, slow;
-    struct hfi_window window;
-    struct hfi_window *slow_window; /* once slow_permille was given */
-    int64_t healthy_since_us, changed_us;
-    int64_t peak_from_us;           /* since then `peak` counts */
-    uint32_t peak, healthy_peak;    /* in flight at once: so far, and in the last whole window while closed; 0: unknown */
-    struct hfi_breaker_probe probe; /* the first slot */
-    uint32_t next_stamp;
-    uint32_t probes_passed, probes_failed, neutral_run;
-    int64_t ramp_from_us;
-    uint32_t ramp_in_flight;
-    uint64_t seed; /* of the jitter */
+    uint64_t failures;
+    int64_t since_us;         /* the last change; while closed: the begin of the window that `peak` is of */
     struct hfi_breaker_more *more;
-    const char *why; /* of the break when there is no room for a text */
     hfi_breaker_fn on_change;
-    void *user;
+    union {
+        uint32_t few[HFI_WINDOW_WORDS(HFI_WINDOW_SLICES, HFI_COLUMNS)]; /* of up to so many slices */
+        uint32_t *many;
+    } window;
+    uint32_t trips;
+    uint32_t peak, healthy_peak; /* in flight at once: so far, and in the last whole window while closed; 0: unknown */
+    uint32_t ramp_in_flight;
+    uint32_t next_stamp;
+    uint32_t seed;                  /* of the jitter */
+    struct hfi_breaker_probe probe; /* the first slot */
+    uint8_t probes_passed, probes_failed; /* HFI_BREAKER_PROBES_MAX at most */
+    uint16_t neutral_run;
+    uint8_t why;    /* of the break, when there is no room for a text: hfi_breaker_why */
     bool telling;   /* a thread is in on_change */
-    int untold;     /* a state + 1: a change away from it found no room in `pending` */
+    uint8_t untold; /* a state + 1: a change away from it found no room in `pending` */
 };
 
 /* The rules stay the caller's and must live as long as the breaker, or until a reload and what it says. 0 or HF_ENOMEM:
    then nothing is there to be ended. */
-int hfi_breaker_init(struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules, uint64_t seed,
-                     hfi_breaker_fn on_change, void *user);
+int hfi_breaker_init(struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules, uint32_t seed,
+                     hfi_breaker_fn on_change);
 void hfi_breaker_end(struct hfi_breaker *breaker);
 
 /*
@@ -155,7 +159,7 @@ int hfi_breaker_leave(struct hfi_breaker *breaker, struct hf_mono now, struct hf
 /* It never came to an attempt after all, and is no end either: only its slot, or its start in the ramp, is free again. */
 void hfi_breaker_forgo(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit);
 void hfi_breaker_drop(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit); /* the same, but a neutral end */
-uint64_t hfi_breaker_failures(struct hfi_breaker *breaker); /* samples that failed, since the start */
+uint64_t hfi_breaker_failures(struct hfi_breaker *breaker); /* all that were reported since the start, samples or not */
 /* Takes back lapsed probe leases and ends breaks and ramps that are over; also done inside enter. */
 void hfi_breaker_tick(struct hfi_breaker *breaker, struct hf_mono now);
 
@@ -180,6 +184,12 @@ static inline bool hfi_breaker_is_closed(const struct hfi_breaker *breaker) {
            atomic_load_explicit(&breaker->gate_us, memory_order_relaxed) == 0;
 }
 
+/* In a break that is not over: an enter is refused, and needs no lock for it. */
+static inline bool hfi_breaker_is_open(const struct hfi_breaker *breaker, struct hf_mono now) {
+    return hfi_word_state(hfi_breaker_word(breaker)) == HF_BREAKER_OPEN &&
+           now.us < atomic_load_explicit(&breaker->until_us, memory_order_relaxed);
+}
+
 /* The common cases of enter and leave, for who has looked up its shard already: closed, and a plain success that needs no
    lock. False: nothing has happened, take the long way. */
 static inline bool hfi_breaker_enter_closed(const struct hfi_breaker *breaker, struct hf_mono now,
@@ -190,10 +200,15 @@ static inline bool hfi_breaker_enter_closed(const struct hfi_breaker *breaker, s
         return false;
     permit->generation = hfi_word_generation(word);
     permit->started_us = now.us;
-    permit->lease_us = hfi_add(now.us, atomic_load_explicit(&breaker->lease_us, memory_order_relaxed));
+    permit->lease_us = 0; /* only a probe's runs here: the bulkhead knows of all others */
     permit->slot = HFI_SLOT_NONE;
     permit->state = HFI_PERMIT_HELD;
     return true;
+}
+static inline bool hfi_breaker_is_slow(const struct hfi_breaker *breaker, struct hf_mono now,
+                                       const struct hf_permit *permit) {
+    const struct hfi_breaker_rules *rules = atomic_load_explicit(&breaker->rules, memory_order_acquire);
+    return rules->slow_permille > 0 && hfi_sub(now.us, permit->started_us) > hfi_ms_to_us(rules->slow_after_ms);
 }
 static inline bool hfi_breaker_leave_closed(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit,
                                             enum hf_verdict verdict, struct hfi_shard_use use) {
@@ -207,7 +222,7 @@ static inline bool hfi_breaker_leave_closed(struct hfi_breaker *breaker, struct 
     if (hfi_word_generation(hfi_breaker_word(breaker)) != permit->generation ||
         now.us >= atomic_load_explicit(&breaker->turn_us, memory_order_relaxed) ||
         atomic_load_explicit(&breaker->run, memory_order_relaxed) != 0 ||
-        now.us - permit->started_us > atomic_load_explicit(&breaker->slow_us, memory_order_relaxed))
+        hfi_breaker_is_slow(breaker, now, permit))
         return false;
     permit->state = HFI_PERMIT_REPORTED;
     HFI_SHARD_ADD(use, successes, 1);

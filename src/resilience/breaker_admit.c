@@ -100,16 +100,13 @@ enum hfi_admission hfi_breaker_enter(struct hfi_breaker *breaker, struct hf_mono
     permit->state = 0;
     if (hfi_breaker_enter_closed(breaker, now, permit))
         return HFI_ADMITTED;
-    uint64_t word = hfi_breaker_word(breaker);
-    int64_t gate_us = atomic_load_explicit(&breaker->gate_us, memory_order_relaxed);
-    if (hfi_word_state(word) == HF_BREAKER_OPEN) {
+    if (hfi_breaker_is_open(breaker, now)) { /* refusing takes no lock and never moves `until` (B15) */
         int64_t until_us = atomic_load_explicit(&breaker->until_us, memory_order_relaxed);
-        if (now.us < until_us) { /* refusing takes no lock and never moves `until` (B15) */
-            *retry_after_ms = wait_ms(now, until_us > gate_us ? until_us : gate_us);
-            return HFI_REFUSED_OPEN;
-        }
+        int64_t gate_us = atomic_load_explicit(&breaker->gate_us, memory_order_relaxed);
+        *retry_after_ms = wait_ms(now, until_us > gate_us ? until_us : gate_us);
+        return HFI_REFUSED_OPEN;
     }
-    pthread_mutex_lock(&breaker->lock);
+    hfi_lock(&breaker->lock);
     enum hfi_admission admission = enter_locked(breaker, now, permit, retry_after_ms);
     hfi_breaker_unlock(breaker);
     return admission;
@@ -137,19 +134,15 @@ static bool is_current(const struct hfi_breaker *breaker, const struct hf_permit
     return hfi_word_generation(hfi_breaker_word(breaker)) == permit->generation;
 }
 
-static bool is_slow(const struct hfi_breaker *breaker, struct hf_mono now, const struct hf_permit *permit) {
-    return hfi_sub(now.us, permit->started_us) > atomic_load_explicit(&breaker->slow_us, memory_order_relaxed);
-}
-
 static void leave_probe_locked(struct hfi_breaker *breaker, struct hf_mono now, const struct hf_permit *permit,
                                enum hf_verdict verdict, enum hf_cause cause, bool life) {
     struct hfi_breaker_probe *probe = probe_locked(breaker, permit);
     if (probe == NULL)
         return; /* lapsed: counted as lost already */
-    bool slow = verdict == HF_VERDICT_SUCCESS && is_slow(breaker, now, permit);
+    bool slow = verdict == HF_VERDICT_SUCCESS && hfi_breaker_is_slow(breaker, now, permit);
     probe->lease_us = 0;
     if (verdict == HF_VERDICT_NEUTRAL) {
-        breaker->neutral_run += life ? 1 : 0;
+        breaker->neutral_run = (uint16_t)(breaker->neutral_run + (life ? 1 : 0));
     } else if (verdict == HF_VERDICT_FAILURE || slow) {
         breaker->probes_failed++;
         breaker->neutral_run = 0;
@@ -160,12 +153,11 @@ static void leave_probe_locked(struct hfi_breaker *breaker, struct hf_mono now, 
 }
 
 /* A report that is no sample: of a probe, of an older generation, or neutral. */
-static void count_stray(struct hfi_breaker *breaker, enum hf_verdict verdict) {
+static void count_stray_locked(struct hfi_breaker *breaker, enum hf_verdict verdict) {
     if (verdict == HF_VERDICT_NEUTRAL)
         HFI_SHARD_ADD(hfi_shards_mine(&breaker->shards), neutrals, 1);
     else
-        atomic_fetch_add_explicit(verdict == HF_VERDICT_SUCCESS ? &breaker->stray_successes : &breaker->stray_failures, 1,
-                                  memory_order_relaxed);
+        hfi_breaker_stray_locked(breaker, verdict == HF_VERDICT_FAILURE);
 }
 
 static void leave_locked(struct hfi_breaker *breaker, struct hf_mono now, const struct hf_permit *permit,
@@ -177,10 +169,11 @@ static void leave_locked(struct hfi_breaker *breaker, struct hf_mono now, const 
     if (current && ramp && breaker->ramp_in_flight > 0)
         breaker->ramp_in_flight--;
     if (current && (permit->slot == HFI_SLOT_NONE || ramp) && verdict != HF_VERDICT_NEUTRAL) {
-        hfi_breaker_sample_locked(breaker, now, verdict == HF_VERDICT_FAILURE, is_slow(breaker, now, permit), cause);
+        bool slow = hfi_breaker_is_slow(breaker, now, permit);
+        hfi_breaker_sample_locked(breaker, now, verdict == HF_VERDICT_FAILURE, slow, cause);
         return;
     }
-    count_stray(breaker, verdict);
+    count_stray_locked(breaker, verdict);
     if (current && permit->slot != HFI_SLOT_NONE && !ramp)
         leave_probe_locked(breaker, now, permit, verdict, cause, life);
 }
@@ -192,7 +185,7 @@ int hfi_breaker_leave(struct hfi_breaker *breaker, struct hf_mono now, struct hf
     if (hfi_breaker_leave_closed(breaker, now, permit, verdict, hfi_shards_mine(&breaker->shards)))
         return 0;
     permit->state = HFI_PERMIT_REPORTED;
-    pthread_mutex_lock(&breaker->lock);
+    hfi_lock(&breaker->lock);
     leave_locked(breaker, now, permit, verdict, cause, life);
     hfi_breaker_unlock(breaker);
     return 0;
@@ -203,7 +196,7 @@ static void uncount_start(struct hfi_breaker *breaker, struct hf_mono started) {
     struct hfi_breaker_more *more = breaker->more;
     if (more == NULL)
         return;
-    int64_t slice = hfi_sub(started.us, breaker->ramp_from_us) / HFI_RAMP_SLICE_US;
+    int64_t slice = hfi_sub(started.us, breaker->since_us) / HFI_RAMP_SLICE_US;
     slice = slice > 0 ? slice : 0;
     if (more->ramp_slice - slice >= HFI_BREAKER_RAMP_SLICES)
         return; /* no longer counted */
@@ -214,10 +207,10 @@ static void uncount_start(struct hfi_breaker *breaker, struct hf_mono started) {
 
 void hfi_breaker_drop(struct hfi_breaker *breaker, struct hf_mono now, struct hf_permit *permit) {
     if (permit->state == HFI_PERMIT_HELD && permit->slot == HFI_SLOT_RAMP) {
-        pthread_mutex_lock(&breaker->lock);
+        hfi_lock(&breaker->lock);
         if (is_current(breaker, permit))
             uncount_start(breaker, (struct hf_mono){permit->started_us});
-        pthread_mutex_unlock(&breaker->lock);
+        hfi_unlock(&breaker->lock);
     }
     (void)hfi_breaker_leave(breaker, now, permit, HF_VERDICT_NEUTRAL, HF_CAUSE_OTHER, false);
 }
@@ -226,7 +219,7 @@ void hfi_breaker_forgo(struct hfi_breaker *breaker, struct hf_mono now, struct h
     permit->state = 0;
     if (permit->slot == HFI_SLOT_NONE)
         return;
-    pthread_mutex_lock(&breaker->lock);
+    hfi_lock(&breaker->lock);
     hfi_breaker_tick_locked(breaker, now);
     if (is_current(breaker, permit) && permit->slot == HFI_SLOT_RAMP) {
         breaker->ramp_in_flight -= breaker->ramp_in_flight > 0 ? 1 : 0;
@@ -238,8 +231,8 @@ void hfi_breaker_forgo(struct hfi_breaker *breaker, struct hf_mono now, struct h
 }
 
 uint64_t hfi_breaker_failures(struct hfi_breaker *breaker) {
-    pthread_mutex_lock(&breaker->lock);
+    hfi_lock(&breaker->lock);
     uint64_t failures = breaker->failures;
-    pthread_mutex_unlock(&breaker->lock);
+    hfi_unlock(&breaker->lock);
     return failures;
 }

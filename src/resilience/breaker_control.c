@@ -30,17 +30,18 @@ static void close_locked(struct hfi_breaker *breaker, struct hf_mono now) {
     if (hfi_word_state(hfi_breaker_word(breaker)) != HF_BREAKER_CLOSED)
         hfi_breaker_move_locked(breaker, now, HF_BREAKER_CLOSED, 0, "closed", "closed");
     hfi_breaker_forget_locked(breaker);
-    breaker->healthy_since_us = now.us;
+    if (breaker->more != NULL)
+        breaker->more->healthy_since_us = now.us;
 }
 
 void hfi_breaker_isolate(struct hfi_breaker *breaker, struct hf_mono now, int64_t for_ms, const char *reason) {
-    pthread_mutex_lock(&breaker->lock);
+    hfi_lock(&breaker->lock);
     isolate_locked(breaker, now, for_ms > 0 ? hfi_mono_after_ms(now, for_ms).us : HFI_FOREVER_US, reason);
     hfi_breaker_unlock(breaker);
 }
 
 void hfi_breaker_close(struct hfi_breaker *breaker, struct hf_mono now) {
-    pthread_mutex_lock(&breaker->lock);
+    hfi_lock(&breaker->lock);
     close_locked(breaker, now);
     hfi_breaker_unlock(breaker);
 }
@@ -56,7 +57,7 @@ static void reopen_locked(struct hfi_breaker *breaker, struct hf_mono now, const
 }
 
 void hfi_breaker_restore(struct hfi_breaker *breaker, struct hf_mono now, const struct hfi_breaker_saved *saved) {
-    pthread_mutex_lock(&breaker->lock);
+    hfi_lock(&breaker->lock);
     if (saved->state == HF_BREAKER_ISOLATED)
         isolate_locked(breaker, now, saved->until_us, saved->reason);
     else if (saved->state == HF_BREAKER_OPEN)
@@ -83,7 +84,7 @@ static uint32_t probes_left(struct hfi_breaker *breaker, struct hf_mono now) {
     if (breaker->probes_failed + lost > rules->tolerated)
         return 0;
     if (lost > 0 && counted + lost >= rules->probes)
-        return rules->ramp_ms > 0 ? hfi_breaker_ramp_limit(breaker, (struct hf_mono){breaker->ramp_from_us}) : UINT32_MAX;
+        return rules->ramp_ms > 0 ? hfi_breaker_ramp_limit(breaker, (struct hf_mono){breaker->since_us}) : UINT32_MAX;
     return less(rules->probes, hfi_breaker_probes_in_flight(breaker) + counted);
 }
 
@@ -99,7 +100,7 @@ static uint32_t allowance(struct hfi_breaker *breaker, struct hf_mono now, const
     case HF_BREAKER_HALF_OPEN:
         return probes_left(breaker, now);
     case HF_BREAKER_RAMP: {
-        if (hfi_sub(now.us, breaker->ramp_from_us) >= hfi_ms_to_us(hfi_breaker_rules(breaker)->ramp_ms))
+        if (hfi_sub(now.us, breaker->since_us) >= hfi_ms_to_us(hfi_breaker_rules(breaker)->ramp_ms))
             return UINT32_MAX;
         uint32_t limit = hfi_breaker_ramp_limit(breaker, now);
         uint32_t by_flight = less(limit, breaker->ramp_in_flight);
@@ -111,22 +112,21 @@ static uint32_t allowance(struct hfi_breaker *breaker, struct hf_mono now, const
 }
 
 void hfi_breaker_look(struct hfi_breaker *breaker, struct hf_mono now, struct hfi_breaker_look *look) {
-    pthread_mutex_lock(&breaker->lock);
+    hfi_lock(&breaker->lock);
     uint64_t word = hfi_breaker_word(breaker);
     look->state = hfi_word_state(word);
     look->generation = hfi_word_generation(word);
     look->until_us = atomic_load_explicit(&breaker->until_us, memory_order_relaxed);
     look->gate_us = atomic_load_explicit(&breaker->gate_us, memory_order_relaxed);
     bool closed = look->state == HF_BREAKER_CLOSED || look->state == HF_BREAKER_RAMP;
-    bool healthy = hfi_sub(now.us, breaker->healthy_since_us) >= hfi_ms_to_us(hfi_breaker_rules(breaker)->window_ms);
-    look->trips = closed && healthy ? 0 : breaker->trips;
+    look->trips = closed && hfi_breaker_is_healthy(breaker, now) ? 0 : breaker->trips;
     look->probes_in_flight = look->state == HF_BREAKER_HALF_OPEN ? hfi_breaker_probes_in_flight(breaker) : 0;
     hfi_breaker_sum_locked(breaker, now, &look->window, &look->causes);
     look->failures_to_trip = closed ? hfi_breaker_failures_to_trip(breaker, now) : 0;
     bool told = breaker->more != NULL && breaker->more->reason[0] != '\0';
     hfi_text_copy(look->reason, sizeof look->reason,
-                  told ? breaker->more->reason : breaker->why != NULL ? breaker->why : "");
+                  told ? breaker->more->reason : hfi_breaker_why(breaker));
     look->allowance = allowance(breaker, now, look);
     look->probe_ready = look->allowance > 0 && !closed;
-    pthread_mutex_unlock(&breaker->lock);
+    hfi_unlock(&breaker->lock);
 }

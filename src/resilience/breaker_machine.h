@@ -12,9 +12,6 @@ static inline const struct hfi_breaker_rules *hfi_breaker_rules(const struct hfi
 
 #define HFI_RAMP_SLICE_US 10000
 
-/* The columns of breaker->window. */
-enum { HFI_COLUMN_CALLS, HFI_COLUMN_FAILURES, HFI_COLUMNS };
-
 /* The one way to another state; `until` for open and isolated. `code` is a constant, `text` begins with it, except for
    isolated and restored breaks, where it is what a person wrote. */
 void hfi_breaker_move_locked(struct hfi_breaker *breaker, struct hf_mono now, enum hf_breaker_state to,
@@ -25,12 +22,15 @@ void hfi_breaker_trip_locked(struct hfi_breaker *breaker, struct hf_mono now, co
 void hfi_breaker_tick_locked(struct hfi_breaker *breaker, struct hf_mono now);
 /* Enough probes came back? Then to the ramp (or open, for `code` and the cause of the last failure). */
 void hfi_breaker_judge_locked(struct hfi_breaker *breaker, struct hf_mono now, const char *code, enum hf_cause cause);
-void hfi_breaker_take_rules(struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules);
 int hfi_breaker_windows_init(struct hfi_breaker *breaker, const struct hfi_breaker_rules *rules);
 void hfi_breaker_windows_end(struct hfi_breaker *breaker);
 /* One completed attempt of this generation, while closed or ramping: counts it, and trips when that is enough. */
 void hfi_breaker_sample_locked(struct hfi_breaker *breaker, struct hf_mono now, bool failure, bool slow,
                                enum hf_cause cause);
+/* A report that is no sample of the window: of a probe, or of an older generation. */
+void hfi_breaker_stray_locked(struct hfi_breaker *breaker, bool failure);
+/* Closed or in its ramp for so long that the next break is a first one again? */
+bool hfi_breaker_is_healthy(const struct hfi_breaker *breaker, struct hf_mono now);
 /* Lets the windows catch up; what they hold as of `at`; forgets it. */
 void hfi_breaker_turn_locked(struct hfi_breaker *breaker, struct hf_mono now);
 void hfi_breaker_sum_locked(const struct hfi_breaker *breaker, struct hf_mono at, struct hfi_window_sum *sum,
@@ -38,6 +38,8 @@ void hfi_breaker_sum_locked(const struct hfi_breaker *breaker, struct hf_mono at
 void hfi_breaker_forget_locked(struct hfi_breaker *breaker);
 /* What only a failing peer needs; NULL without memory for it. */
 struct hfi_breaker_more *hfi_breaker_more_locked(struct hfi_breaker *breaker);
+/* The code that keep_reason kept; "" when it is neither open nor isolated. */
+const char *hfi_breaker_why(const struct hfi_breaker *breaker);
 /* Gives up the lock, then tells the observer what happened. */
 void hfi_breaker_unlock(struct hfi_breaker *breaker);
 

@@ -6,18 +6,11 @@
  */
 #include "resilience/bulkhead.h"
 
-void hfi_bulkhead_init(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards, pthread_mutex_t *lock, uint32_t max,
-                       int64_t lease_ms) {
-    bulkhead->shards = shards;
-    bulkhead->lock = lock;
+void hfi_bulkhead_init(struct hfi_bulkhead *bulkhead, uint32_t max, int64_t lease_ms) {
+    *bulkhead = (struct hfi_bulkhead){.pool = (int32_t)max, .lease_us = hfi_ms_to_us(lease_ms)};
     atomic_init(&bulkhead->term_end_us, INT64_MIN);
     atomic_init(&bulkhead->term, 1);
-    atomic_init(&bulkhead->queued, 0);
     atomic_init(&bulkhead->max, max);
-    atomic_init(&bulkhead->owes, false);
-    atomic_init(&bulkhead->expired, 0);
-    bulkhead->pool = max;
-    bulkhead->lease_us = hfi_ms_to_us(lease_ms);
 }
 
 /* ------------------------------------------------------------------ granting and taking back, under the lock */
@@ -52,19 +45,19 @@ static int32_t spare_of(const struct hfi_shard *shard) {
 }
 
 /* Brings places to `shard`: from the pool, or half of what the richest other has to spare. False: all are in use. */
-static bool bring_locked(struct hfi_bulkhead *bulkhead, struct hfi_shard *shard) {
+static bool bring_locked(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards, struct hfi_shard *shard) {
     int32_t room = room_for(shard);
     if (spare_of(shard) > 0 || room <= 0)
         return room > 0;
     if (bulkhead->pool > 0) {
-        bool first = shard == &bulkhead->shards->own;
-        int64_t some = first ? bulkhead->pool : (bulkhead->pool + 1) / 2;
+        bool first = shard == &shards->own;
+        int32_t some = first ? bulkhead->pool : (bulkhead->pool + 1) / 2;
         some = some < room ? some : room;
         bulkhead->pool -= some;
-        grant(shard, (int32_t)some);
+        grant(shard, some);
         return true;
     }
-    struct hfi_shards_walk walk = {bulkhead->shards, 0};
+    struct hfi_shards_walk walk = {shards, 0};
     struct hfi_shard *richest = NULL;
     int32_t most = 0;
     for (struct hfi_shard *other; (other = hfi_shards_next(&walk)) != NULL;) {
@@ -82,32 +75,33 @@ static bool bring_locked(struct hfi_bulkhead *bulkhead, struct hfi_shard *shard)
 }
 
 /* Takes back what the shards have to spare, until the pool owes nothing. */
-static void collect_locked(struct hfi_bulkhead *bulkhead) {
-    struct hfi_shards_walk walk = {bulkhead->shards, 0};
+static void collect_locked(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards) {
+    struct hfi_shards_walk walk = {shards, 0};
     for (struct hfi_shard *shard; bulkhead->pool < 0 && (shard = hfi_shards_next(&walk)) != NULL;)
         bulkhead->pool += take_spare(shard, -bulkhead->pool);
     atomic_store_explicit(&bulkhead->owes, bulkhead->pool < 0, memory_order_relaxed);
 }
 
 /* After a lower maximum: have enough come back by now? Else more are in flight than it allows, whatever one shard has. */
-static bool settle(struct hfi_bulkhead *bulkhead) {
-    pthread_mutex_lock(bulkhead->lock);
-    collect_locked(bulkhead);
+static bool settle(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards) {
+    hfi_lock(&bulkhead->lock);
+    collect_locked(bulkhead, shards);
     bool settled = bulkhead->pool >= 0;
-    pthread_mutex_unlock(bulkhead->lock);
+    hfi_unlock(&bulkhead->lock);
     return settled;
 }
 
-bool hfi_bulkhead_enter_slowly(struct hfi_bulkhead *bulkhead, struct hfi_shard_use use, uint32_t *term) {
-    if (atomic_load_explicit(&bulkhead->owes, memory_order_relaxed) && !settle(bulkhead))
+bool hfi_bulkhead_enter_slowly(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards, struct hfi_shard_use use,
+                               uint32_t *term) {
+    if (atomic_load_explicit(&bulkhead->owes, memory_order_relaxed) && !settle(bulkhead, shards))
         return false;
     uint64_t word = atomic_load_explicit(&use.shard->word, memory_order_relaxed);
     for (;;) {
         int32_t in_flight = hfi_shard_in_flight(use.shard, word);
         if (in_flight >= hfi_word_places(word)) {
-            pthread_mutex_lock(bulkhead->lock);
-            bool brought = bring_locked(bulkhead, use.shard);
-            pthread_mutex_unlock(bulkhead->lock);
+            hfi_lock(&bulkhead->lock);
+            bool brought = bring_locked(bulkhead, shards, use.shard);
+            hfi_unlock(&bulkhead->lock);
             if (!brought)
                 return false;
             word = atomic_load_explicit(&use.shard->word, memory_order_relaxed);
@@ -119,7 +113,7 @@ bool hfi_bulkhead_enter_slowly(struct hfi_bulkhead *bulkhead, struct hfi_shard_u
             return true;
         }
         if (!use.alone) { /* two at once: from now on it has a shard of its own */
-            use = hfi_shards_split(bulkhead->shards);
+            use = hfi_shards_split(shards);
             word = atomic_load_explicit(&use.shard->word, memory_order_relaxed);
         }
     }
@@ -129,19 +123,19 @@ bool hfi_bulkhead_enter_slowly(struct hfi_bulkhead *bulkhead, struct hfi_shard_u
 
 /* What is left of the terms of one parity has lapsed. When one of them was given back in that very moment, it comes out
    below zero the next time, and is put right then. */
-static void lapse_locked(struct hfi_bulkhead *bulkhead, uint32_t parity) {
+static void lapse_locked(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards, uint32_t parity) {
     struct hfi_shards_sum sum;
-    hfi_shards_sum(bulkhead->shards, &sum);
+    hfi_shards_sum(shards, &sum);
     int64_t lapsed = sum.held[parity];
     if (lapsed == 0)
         return;
-    atomic_fetch_add_explicit(&bulkhead->shards->shared.left[parity], (uint32_t)lapsed, memory_order_relaxed);
-    atomic_fetch_add_explicit(&bulkhead->shards->shared.neutrals, (uint64_t)lapsed, memory_order_relaxed);
+    atomic_fetch_add_explicit(&shards->shared.left[parity], (uint32_t)lapsed, memory_order_relaxed);
+    atomic_fetch_add_explicit(&shards->shared.neutrals, (uint64_t)lapsed, memory_order_relaxed);
     atomic_fetch_add_explicit(&bulkhead->expired, (uint64_t)lapsed, memory_order_relaxed);
 }
 
-void hfi_bulkhead_turn(struct hfi_bulkhead *bulkhead, struct hf_mono now, int64_t lease_ms) {
-    pthread_mutex_lock(bulkhead->lock);
+void hfi_bulkhead_turn(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards, struct hf_mono now, int64_t lease_ms) {
+    hfi_lock(&bulkhead->lock);
     int64_t end_us = atomic_load_explicit(&bulkhead->term_end_us, memory_order_relaxed);
     if (now.us >= end_us) {
         int64_t next_us = hfi_ms_to_us(lease_ms);
@@ -153,21 +147,21 @@ void hfi_bulkhead_turn(struct hfi_bulkhead *bulkhead, struct hf_mono now, int64_
         atomic_store_explicit(&bulkhead->term_end_us, hfi_add(now.us, length_us), memory_order_relaxed);
         bulkhead->lease_us = next_us;
         if (end_us != INT64_MIN)
-            lapse_locked(bulkhead, (term + 1) & 1);
+            lapse_locked(bulkhead, shards, (term + 1) & 1);
         if (both)
-            lapse_locked(bulkhead, term & 1);
+            lapse_locked(bulkhead, shards, term & 1);
     }
-    pthread_mutex_unlock(bulkhead->lock);
+    hfi_unlock(&bulkhead->lock);
 }
 
-void hfi_bulkhead_reload(struct hfi_bulkhead *bulkhead, uint32_t max, int64_t lease_ms) {
-    pthread_mutex_lock(bulkhead->lock);
-    bulkhead->pool += (int64_t)max - hfi_bulkhead_max(bulkhead);
+void hfi_bulkhead_reload(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards, uint32_t max, int64_t lease_ms) {
+    hfi_lock(&bulkhead->lock);
+    bulkhead->pool += (int32_t)max - (int32_t)hfi_bulkhead_max(bulkhead);
     atomic_store_explicit(&bulkhead->max, max, memory_order_relaxed);
     if (hfi_ms_to_us(lease_ms) > bulkhead->lease_us)
         bulkhead->lease_us = hfi_ms_to_us(lease_ms);
-    collect_locked(bulkhead);
-    pthread_mutex_unlock(bulkhead->lock);
+    collect_locked(bulkhead, shards);
+    hfi_unlock(&bulkhead->lock);
 }
 
 /* ------------------------------------------------------------------ who waits */

@@ -2,12 +2,12 @@
 #ifndef HFI_RESILIENCE_BULKHEAD_H
 #define HFI_RESILIENCE_BULKHEAD_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "resilience/shards.h"
 
 /*
@@ -18,28 +18,28 @@
  * maximum until enough have come back.
  */
 struct hfi_bulkhead {
-    struct hfi_shards *shards;
-    pthread_mutex_t *lock; /* guards pool, max and the ends of terms */
     _Atomic int64_t term_end_us;
+    int64_t lease_us;         /* the longest that a permit of this term may have */
+    _Atomic uint64_t expired;
     _Atomic uint32_t term;
     _Atomic uint32_t max;
-    _Atomic bool owes;       /* `pool` is below zero: more are in flight than a lower maximum allows */
-    _Atomic uint32_t queued; /* callers of all kinds that wait for a place or a token */
-    int64_t pool;          /* places granted to no shard; the sum of all is max */
-    int64_t lease_us;      /* the longest that a permit of this term may have */
-    _Atomic uint64_t expired;
+    _Atomic uint32_t queued;  /* callers of all kinds that wait for a place or a token */
+    int32_t pool;             /* places granted to no shard; the sum of all is max */
+    struct hfi_lock lock;     /* guards pool, max and the ends of terms */
+    _Atomic bool owes;        /* `pool` is below zero: more are in flight than a lower maximum allows */
 };
-void hfi_bulkhead_init(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards, pthread_mutex_t *lock, uint32_t max,
-                       int64_t lease_ms);
+/* `shards` here and below: always the same, with places for no other bulkhead. */
+void hfi_bulkhead_init(struct hfi_bulkhead *bulkhead, uint32_t max, int64_t lease_ms);
 static inline uint32_t hfi_bulkhead_max(const struct hfi_bulkhead *bulkhead) {
     return atomic_load_explicit(&bulkhead->max, memory_order_relaxed);
 }
 /* A lower maximum lets those in flight end; no new one starts until there is room. */
-void hfi_bulkhead_reload(struct hfi_bulkhead *bulkhead, uint32_t max, int64_t lease_ms);
+void hfi_bulkhead_reload(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards, uint32_t max, int64_t lease_ms);
 /* Ends terms that are over; `lease_ms` is for those that begin. Call it when `now` has reached term_end_us. */
-void hfi_bulkhead_turn(struct hfi_bulkhead *bulkhead, struct hf_mono now, int64_t lease_ms);
+void hfi_bulkhead_turn(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards, struct hf_mono now, int64_t lease_ms);
 /* The way of a thread whose shard has no place left, or that met another there. `use` may become another. */
-bool hfi_bulkhead_enter_slowly(struct hfi_bulkhead *bulkhead, struct hfi_shard_use use, uint32_t *term);
+bool hfi_bulkhead_enter_slowly(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards, struct hfi_shard_use use,
+                               uint32_t *term);
 
 /* One more permit taken from the shard, in flight beside `in_flight` others; gives its term. The word first: a permit is
    never missed, and never lapses half taken. */
@@ -52,13 +52,14 @@ static inline uint32_t hfi_bulkhead_taken(const struct hfi_bulkhead *bulkhead, s
     return term;
 }
 /* `use` as hfi_shards_mine gave it; `term` gets the term that the place belongs to. */
-static inline bool hfi_bulkhead_enter(struct hfi_bulkhead *bulkhead, struct hfi_shard_use use, uint32_t *term) {
+static inline bool hfi_bulkhead_enter(struct hfi_bulkhead *bulkhead, struct hfi_shards *shards, struct hfi_shard_use use,
+                                      uint32_t *term) {
     uint64_t word = atomic_load_explicit(&use.shard->word, memory_order_relaxed);
     int32_t in_flight = hfi_shard_in_flight(use.shard, word);
     if (in_flight >= hfi_word_places(word) || atomic_load_explicit(&bulkhead->owes, memory_order_relaxed) ||
         !atomic_compare_exchange_strong_explicit(&use.shard->word, &word, hfi_word_next(word), memory_order_acq_rel,
                                                  memory_order_relaxed))
-        return hfi_bulkhead_enter_slowly(bulkhead, use, term);
+        return hfi_bulkhead_enter_slowly(bulkhead, shards, use, term);
     *term = hfi_bulkhead_taken(bulkhead, use, in_flight);
     return true;
 }

@@ -54,7 +54,7 @@ void hfi_call_hedge(struct hfi_call *call, struct hf_mono now) {
     if (!admit(call, now, &permit))
         return;
     if (hfi_call_send(call, &permit, true, now) == 0)
-        atomic_fetch_add_explicit(&downstream->hedges, 1, memory_order_relaxed);
+        hfi_budget_count(&downstream->budget, HFI_BUDGET_HEDGES);
     else
         hfi_downstream_give_back(downstream, now, &permit);
 }

@@ -3,6 +3,7 @@
 #define HFI_RESILIENCE_DOWNSTREAM_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "base/clock.h"
 #include "holdfast/event.h"
@@ -26,37 +27,66 @@ struct hfi_retired {
 
 #define HFI_DOWNSTREAM_NAME_MAX 120
 
-/* All that is shared by the calls to one downstream. Reference counted; any thread. */
-struct hf_downstream {
-    /* what fills the first line of memory, before the breaker's own */
-    _Atomic uint32_t references;
-    _Atomic bool coarse; /* hf_guard_* read the coarse clock */
-    _Atomic bool queues; /* guards may wait for a place: who leaves has to look for them */
-    struct hf_policy *_Atomic policy; /* all that were in use are kept until the end: calls read the one they began with */
-    struct hfi_retired *retired;
-    struct hfi_line *_Atomic line;          /* guards that wait for a place; NULL until one does */
-    struct hfi_faults *_Atomic faults;      /* NULL until some are injected */
-    struct hfi_observer *_Atomic observers; /* of the public kind: observers.c */
-    struct hf_downstream *parent;           /* of one host: the per_host downstream, one reference; else NULL */
-    struct hfi_breaker breaker;
-    struct hfi_budget budget;
-    struct hfi_bulkhead bulkhead;
-    struct hfi_rate rate;
-    struct hfi_histogram histogram;
-    struct hfi_phase_histograms *_Atomic phases; /* NULL until an attempt with phases has ended: guards never pay for them */
-    struct hfi_recent *_Atomic recent; /* NULL until a hedge asks for the p95 */
-    _Atomic uint64_t given_back;  /* permits whose attempt never started */
-    _Atomic uint64_t retries, retries_refused, hedges, rate_limited;
-    pthread_mutex_t reloading; /* one reload at a time; guards `retired` */
-    hfi_breaker_fn _Atomic on_change; /* one observer besides the log: the runner. Set before calls start */
+/* Somebody besides the log and the observers who is told of changes: the runner. The memory is theirs. */
+struct hfi_watch {
+    hfi_breaker_fn fn;
     void *user;
-    char *host;   /* of one host: its key; else NULL */
-    char name[];  /* 120 bytes at most */
 };
 
-/* The policy of now. It may change from one call to the next: read it once for what must fit together. It stays valid. */
+/* What few downstreams need, made with the first of it and kept until the end. */
+struct hfi_downstream_extra {
+    struct hfi_line *_Atomic line;             /* guards that wait for a place; NULL until one does */
+    struct hfi_faults *_Atomic faults;         /* NULL until some are injected */
+    struct hfi_observer *_Atomic observers;    /* of the public kind: observers.c */
+    struct hfi_phase_histograms *_Atomic phases; /* NULL until an attempt with phases has ended */
+    struct hfi_recent *_Atomic recent;         /* NULL until a hedge asks for the p95 */
+    struct hfi_retired *retired;               /* under a lock of downstream.c */
+    struct hf_downstream *parent;              /* of one host: the per_host downstream, one reference; else NULL */
+    char *host;                                /* of one host: its key; else NULL */
+    struct hfi_rate rate;
+    _Atomic uint64_t rate_limited;
+};
+
+/*
+ * All that is shared by the calls to one downstream. Reference counted; any thread. An ordinary one takes 512 bytes besides
+ * the histogram (a test asserts it): what not every one needs goes to `extra`. Begins a line of memory, for the
+ * breaker's sake.
+ */
+struct hf_downstream {
+    struct hfi_breaker breaker; /* first: what its on_change is given */
+    struct hfi_bulkhead bulkhead;
+    _Atomic bool coarse;  /* hf_guard_* read the coarse clock */
+    _Atomic bool queues;  /* guards may wait for a place: who leaves has to look for them */
+    _Atomic bool special; /* has a rate limit or a parent: an enter has more to ask than breaker and places */
+    _Atomic uint32_t references;
+    struct hfi_downstream_extra *_Atomic extra; /* hfi_downstream_extra */
+    struct hfi_watch *_Atomic watch;            /* NULL: nobody */
+    struct hfi_budget budget;
+    _Atomic uint64_t given_back;  /* permits whose attempt never started */
+    struct hfi_histogram histogram;
+    char name[]; /* 120 bytes at most */
+};
+
+/* For who counts references to it; nothing else in a policy ever changes. */
+static inline struct hf_policy *hfi_downstream_counted_policy(const struct hf_downstream *downstream) {
+    const struct hfi_breaker_rules *rules = atomic_load_explicit(&downstream->breaker.rules, memory_order_acquire);
+    return (struct hf_policy *)((uintptr_t)rules - offsetof(struct hf_policy, breaker));
+}
+/* The policy of now. It may change from one call to the next: read it once for what must fit together. It stays valid: all
+   that were in use are kept until the end. */
 static inline const struct hf_policy *hfi_downstream_policy(const struct hf_downstream *downstream) {
-    return atomic_load_explicit(&downstream->policy, memory_order_acquire);
+    return hfi_downstream_counted_policy(downstream);
+}
+
+/* NULL: none of it was needed yet. */
+static inline struct hfi_downstream_extra *hfi_downstream_extra(const struct hf_downstream *downstream) {
+    return atomic_load_explicit(&downstream->extra, memory_order_acquire);
+}
+/* Makes it when it is not there. NULL: no memory. */
+struct hfi_downstream_extra *hfi_downstream_need_extra(struct hf_downstream *downstream);
+static inline struct hf_downstream *hfi_downstream_parent(const struct hf_downstream *downstream) {
+    const struct hfi_downstream_extra *extra = hfi_downstream_extra(downstream);
+    return extra != NULL ? extra->parent : NULL;
 }
 
 /* The same as hf_downstream_new for one host of a `per_host` downstream: its name, its policy, its observers. HF_ENOMEM. */
@@ -67,7 +97,10 @@ bool hfi_downstream_forgettable(struct hf_downstream *downstream, struct hf_mono
 
 /* Those of a per_host downstream strike all of its hosts. NULL: none. */
 static inline struct hfi_faults *hfi_downstream_faults(const struct hf_downstream *downstream) {
-    return atomic_load(&(downstream->parent != NULL ? downstream->parent : downstream)->faults);
+    const struct hfi_downstream_extra *extra = hfi_downstream_extra(downstream);
+    if (extra != NULL && extra->parent != NULL)
+        extra = hfi_downstream_extra(extra->parent);
+    return extra != NULL ? atomic_load_explicit(&extra->faults, memory_order_acquire) : NULL;
 }
 
 #define HFI_FULL_WAIT_MS 100 /* a bulkhead frees a place when an attempt ends: soon */
@@ -109,6 +142,6 @@ int hfi_downstream_restore(struct hf_downstream *downstream, struct hf_mono now,
 
 /* observers.c */
 void hfi_observers_tell(struct hf_downstream *downstream, const struct hfi_breaker_event *event);
-void hfi_observers_free(struct hf_downstream *downstream);
+void hfi_observers_free(struct hfi_downstream_extra *extra);
 
 #endif

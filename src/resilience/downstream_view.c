@@ -23,13 +23,15 @@ uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mo
         hfi_breaker_look(&downstream->breaker, now, &look);
     }
     if (now.us >= atomic_load_explicit(&downstream->bulkhead.term_end_us, memory_order_relaxed))
-        hfi_bulkhead_turn(&downstream->bulkhead, now, hfi_downstream_policy(downstream)->breaker.lease_ms);
+        hfi_bulkhead_turn(&downstream->bulkhead, &downstream->breaker.shards, now,
+                          hfi_downstream_policy(downstream)->breaker.lease_ms);
     uint32_t used = in_flight(downstream);
     uint32_t max = hfi_bulkhead_max(&downstream->bulkhead);
     uint32_t room = used < max ? max - used : 0;
     uint32_t allowance = look.allowance < room ? look.allowance : room;
-    int64_t at_us = look.gate_us, token_us;
-    uint32_t tokens = hfi_rate_left(&downstream->rate, now, &token_us);
+    int64_t at_us = look.gate_us, token_us = 0;
+    const struct hfi_downstream_extra *extra = hfi_downstream_extra(downstream);
+    uint32_t tokens = extra != NULL ? hfi_rate_left(&extra->rate, now, &token_us) : UINT32_MAX;
     if ((look.state == HF_BREAKER_OPEN || look.state == HF_BREAKER_ISOLATED) && look.until_us > at_us)
         at_us = look.until_us;
     int64_t wait_ms = at_us == HFI_FOREVER_US ? INT64_MAX : hfi_us_to_ms_up(hfi_sub(at_us, now.us));
@@ -88,8 +90,8 @@ static void count_up(struct hf_downstream *downstream, struct hf_downstream_view
     view->in_flight = sum.in_flight > 0 ? (uint32_t)sum.in_flight : 0;
     view->rejections = sum.rejections;
     view->calls = sum.entered + sum.rejections;
-    view->successes = sum.successes + atomic_load_explicit(&breaker->stray_successes, memory_order_relaxed);
-    view->failures = hfi_breaker_failures(breaker) + atomic_load_explicit(&breaker->stray_failures, memory_order_relaxed);
+    view->successes = sum.successes;
+    view->failures = hfi_breaker_failures(breaker);
     view->neutrals = sum.neutrals;
     view->permits_issued = sum.entered;
     view->permits_returned = sum.entered - view->in_flight - view->permits_expired;
@@ -102,9 +104,19 @@ int64_t hfi_downstream_recent(struct hf_downstream *downstream, struct hf_mono n
     struct hf_downstream_view counts;
     struct hfi_histogram whole;
     int64_t window_ms = hfi_downstream_policy(downstream)->options.breaker_window_ms;
+    struct hfi_downstream_extra *extra = hfi_downstream_need_extra(downstream);
+    if (extra == NULL)
+        return -1;
     count_up(downstream, &counts);
     whole_histogram(downstream, counts.attempts, &whole);
-    return hfi_recent_quantile(&downstream->recent, &whole, now, window_ms, permille, at_least);
+    return hfi_recent_quantile(&extra->recent, &whole, now, window_ms, permille, at_least);
+}
+
+static void view_extra(const struct hfi_downstream_extra *extra, struct hf_downstream_view *view) {
+    const struct hfi_faults *faults = extra != NULL ? atomic_load(&extra->faults) : NULL;
+    view->faults = faults != NULL ? atomic_load_explicit(&faults->injected, memory_order_relaxed) : 0;
+    view->rate_limited = extra != NULL ? atomic_load_explicit(&extra->rate_limited, memory_order_relaxed) : 0;
+    hfi_phases_look(extra != NULL ? atomic_load_explicit(&extra->phases, memory_order_acquire) : NULL, view);
 }
 
 void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, struct hf_downstream_view *view) {
@@ -123,18 +135,15 @@ void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, s
     whole.window_failures = look.window.failures;
     whole.window_slow = look.window.slow;
     whole.probes_in_flight = look.probes_in_flight;
-    whole.retries = atomic_load_explicit(&downstream->retries, memory_order_relaxed);
-    const struct hfi_faults *faults = atomic_load(&downstream->faults);
-    whole.faults = faults != NULL ? atomic_load_explicit(&faults->injected, memory_order_relaxed) : 0;
-    whole.rate_limited = atomic_load_explicit(&downstream->rate_limited, memory_order_relaxed);
-    whole.retries_refused = atomic_load_explicit(&downstream->retries_refused, memory_order_relaxed);
-    whole.hedges = atomic_load_explicit(&downstream->hedges, memory_order_relaxed);
+    whole.retries = hfi_budget_counted(&downstream->budget, HFI_BUDGET_RETRIES);
+    whole.retries_refused = hfi_budget_counted(&downstream->budget, HFI_BUDGET_REFUSED);
+    whole.hedges = hfi_budget_counted(&downstream->budget, HFI_BUDGET_HEDGES);
+    view_extra(hfi_downstream_extra(downstream), &whole);
     count_up(downstream, &whole);
     whole_histogram(downstream, whole.attempts, &latencies);
     whole.p50_us = hfi_histogram_quantile(&latencies, 500);
     whole.p95_us = hfi_histogram_quantile(&latencies, 950);
     whole.p99_us = hfi_histogram_quantile(&latencies, 990);
-    hfi_phases_look(atomic_load_explicit(&downstream->phases, memory_order_acquire), &whole);
     memcpy(whole.reason, look.reason, sizeof whole.reason);
     whole.window_causes = look.causes;
     whole.failures_to_trip = look.failures_to_trip;

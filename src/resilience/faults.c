@@ -164,6 +164,16 @@ bool hfi_faults_strike(struct hfi_faults *faults, const char *name, struct hf_mo
     return true;
 }
 
+/* Made when they are not there. NULL: no memory. */
+static struct hfi_faults *faults_of(struct hf_downstream *downstream) {
+    struct hfi_downstream_extra *extra = hfi_downstream_need_extra(downstream);
+    struct hfi_faults *made = extra != NULL ? hfi_faults_new() : NULL, *there = NULL;
+    if (made == NULL || atomic_compare_exchange_strong(&extra->faults, &there, made))
+        return made;
+    hfi_faults_free(made); /* another thread was faster */
+    return there;
+}
+
 int hf_downstream_inject(struct hf_downstream *downstream, const struct hf_fault *given, size_t count,
                          struct hf_error *error) {
     if (downstream == NULL)
@@ -171,22 +181,16 @@ int hf_downstream_inject(struct hf_downstream *downstream, const struct hf_fault
     int code = hf_faults_check(given, count, error);
     if (code != 0)
         return code;
-    struct hfi_faults *faults = atomic_load(&downstream->faults);
-    if (count > 0 && !downstream->policy->options.allow_fault_injection)
+    struct hfi_downstream_extra *extra = hfi_downstream_extra(downstream);
+    struct hfi_faults *faults = extra != NULL ? atomic_load(&extra->faults) : NULL;
+    if (count > 0 && !hfi_downstream_policy(downstream)->options.allow_fault_injection)
         return hfi_fail(error, HF_EPERM, downstream->name,
                         "say allow_fault_injection: true, never in production by mistake",
                         "faults are given, but its policy does not allow them");
     if (count == 0 && faults == NULL)
         return 0;
-    if (faults == NULL) {
-        struct hfi_faults *made = hfi_faults_new();
-        if (made == NULL)
-            return hfi_fail(error, HF_ENOMEM, "faults", NULL, "out of memory");
-        if (atomic_compare_exchange_strong(&downstream->faults, &faults, made))
-            faults = made;
-        else
-            hfi_faults_free(made); /* another thread was faster, `faults` is its own */
-    }
+    if (faults == NULL && (faults = faults_of(downstream)) == NULL)
+        return hfi_fail(error, HF_ENOMEM, "faults", NULL, "out of memory");
     hfi_faults_set(faults, given, count);
     hfi_log(count > 0 ? HF_LOG_WARNING : HF_LOG_INFO, "downstream.faults", HFI_S("downstream", downstream->name),
             HFI_I("count", count), HFI_S("first", count > 0 ? hf_fault_name(take(given, 0).kind) : ""), NULL);

@@ -25,7 +25,8 @@ struct run {
     hf_guarded_fn function;
     void *user;
     struct hfi_again again;
-    struct hfi_random random;
+    struct hfi_random random; /* seeded when it is needed: chance */
+    bool seeded;
     struct hf_outcome *outcome;
     uint32_t attempts;
     enum hf_sent sent; /* the most that any attempt may have sent */
@@ -34,6 +35,14 @@ struct run {
 
 static bool is_cancelled(const struct run *run) {
     return hf_guard_cancel_fired(run->options.cancel);
+}
+
+static uint64_t chance(struct run *run) {
+    if (!run->seeded) /* any two runs differ: their time, their place on the stack. Jitter needs no more */
+        hfi_random_seed(&run->random,
+                        (uint64_t)run->now.us ^ (uint64_t)(uintptr_t)run ^ (uint64_t)(uintptr_t)run->downstream);
+    run->seeded = true;
+    return hfi_random_next(&run->random);
 }
 
 static int64_t earlier(int64_t a, int64_t b) {
@@ -72,8 +81,9 @@ static void call(struct run *run, int64_t started_us, int64_t limit_us) {
     struct hf_outcome *outcome = run->outcome;
     struct hf_fault fault;
     hfi_outcome_init(outcome);
-    if (hfi_faults_strike(hfi_downstream_faults(run->downstream), run->downstream->name, (struct hf_mono){started_us},
-                          hfi_random_next(&run->random), &fault) &&
+    struct hfi_faults *faults = hfi_downstream_faults(run->downstream);
+    if (faults != NULL &&
+        hfi_faults_strike(faults, run->downstream->name, (struct hf_mono){started_us}, chance(run), &fault) &&
         strike(run, &fault, started_us, limit_us))
         return;
     run->function(limit_us, outcome, run->user);
@@ -111,11 +121,12 @@ static bool can_wait(const struct hf_outcome *rejection) {
 
 /* The line of the downstream, made when somebody waits for the first time. NULL: no memory. */
 static struct hfi_line *line_of(struct hf_downstream *downstream) {
-    struct hfi_line *line = atomic_load(&downstream->line);
-    if (line != NULL)
+    struct hfi_downstream_extra *extra = hfi_downstream_need_extra(downstream);
+    struct hfi_line *line = extra != NULL ? atomic_load(&extra->line) : NULL;
+    if (extra == NULL || line != NULL)
         return line;
     struct hfi_line *made = hfi_line_new();
-    if (made != NULL && atomic_compare_exchange_strong(&downstream->line, &line, made))
+    if (made != NULL && atomic_compare_exchange_strong(&extra->line, &line, made))
         return made;
     hfi_line_free(made); /* another thread was faster, or there is no memory */
     return line;
@@ -227,7 +238,7 @@ static bool again(struct run *run) {
     bool wants =
         outcome->kind == HF_OUTCOME_FAILURE && (outcome->retry == HF_RETRY_NOW || outcome->retry == HF_RETRY_FRESH);
     if (!wants || !is_cancelled(run)) { /* a cancelled one takes no token of the budget */
-        if (!hfi_again(&run->again, outcome, repeatable, now, hfi_random_next(&run->random)))
+        if (!hfi_again(&run->again, outcome, repeatable, now, wants ? chance(run) : 0))
             return false;
         if (!hfi_wait_until(hfi_mono_after_ms(now, run->again.last_wait_ms).us, run->options.cancel)) {
             run->now = hfi_mono_now();
@@ -290,8 +301,6 @@ int hf_guard_run_with(struct hf_downstream *downstream, const struct hf_guard_op
     if (run.options.deadline_us > 0)
         deadline.us = earlier(deadline.us, run.options.deadline_us);
     hfi_again_init(&run.again, downstream, run.policy, deadline, run.options.no_retry);
-    /* Any two runs differ: their time, their place on the stack. Jitter needs no more. */
-    hfi_random_seed(&run.random, (uint64_t)start.us ^ (uint64_t)(uintptr_t)&run ^ (uint64_t)(uintptr_t)downstream);
     run_all(&run);
     return 0;
 }

@@ -17,15 +17,21 @@ struct hfi_observer {
     struct hfi_observer *_Atomic next;
 };
 
+static struct hfi_observer *first(const struct hf_downstream *downstream) {
+    const struct hfi_downstream_extra *extra = hfi_downstream_extra(downstream);
+    return extra != NULL ? atomic_load(&extra->observers) : NULL;
+}
+
 int hf_downstream_observe(struct hf_downstream *downstream, hf_downstream_event_fn fn, void *user) {
     if (downstream == NULL || fn == NULL)
         return HF_EINVAL;
-    struct hfi_observer *made = hfi_alloc(sizeof *made);
+    struct hfi_downstream_extra *extra = hfi_downstream_need_extra(downstream);
+    struct hfi_observer *made = extra != NULL ? hfi_alloc(sizeof *made) : NULL;
     if (made == NULL)
         return HF_ENOMEM;
     made->fn = fn;
     made->user = user;
-    struct hfi_observer *_Atomic *end = &downstream->observers;
+    struct hfi_observer *_Atomic *end = &extra->observers;
     struct hfi_observer *seen = NULL;
     while (!atomic_compare_exchange_strong(end, &seen, made)) {
         end = &seen->next;
@@ -35,7 +41,7 @@ int hf_downstream_observe(struct hf_downstream *downstream, hf_downstream_event_
 }
 
 void hf_downstream_unobserve(struct hf_downstream *downstream, hf_downstream_event_fn fn, void *user) {
-    struct hfi_observer *observer = downstream == NULL ? NULL : atomic_load(&downstream->observers);
+    struct hfi_observer *observer = downstream == NULL ? NULL : first(downstream);
     for (; observer != NULL; observer = atomic_load(&observer->next)) {
         if (observer->fn == fn && observer->user == user)
             atomic_store(&observer->ended, true);
@@ -67,13 +73,14 @@ void hfi_observers_tell(struct hf_downstream *downstream, const struct hfi_break
         .causes = event->causes,
         .reason = event->reason,
     };
-    tell_all(atomic_load(&downstream->observers), &told);
-    if (downstream->parent != NULL)
-        tell_all(atomic_load(&downstream->parent->observers), &told);
+    const struct hf_downstream *parent = hfi_downstream_parent(downstream);
+    tell_all(first(downstream), &told);
+    if (parent != NULL)
+        tell_all(first(parent), &told);
 }
 
-void hfi_observers_free(struct hf_downstream *downstream) {
-    struct hfi_observer *next, *observer = atomic_load(&downstream->observers);
+void hfi_observers_free(struct hfi_downstream_extra *extra) {
+    struct hfi_observer *next, *observer = atomic_load(&extra->observers);
     for (; observer != NULL; observer = next) {
         next = atomic_load(&observer->next);
         hfi_free(observer);

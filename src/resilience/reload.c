@@ -28,7 +28,7 @@ struct reload {
 };
 
 static struct hf_policy *policy_of(struct hf_downstream *downstream) {
-    return atomic_load(&downstream->policy);
+    return hfi_downstream_counted_policy(downstream);
 }
 
 /* What it has already needs no reload: each would keep memory for those who are reading the old one. */

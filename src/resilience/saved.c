@@ -39,7 +39,7 @@ static int64_t rebase(int64_t until_us, struct hf_mono now, struct hf_wall wall,
 
 int hfi_downstream_restore(struct hf_downstream *downstream, struct hf_mono now, struct hf_wall wall,
                            const struct hf_downstream_saved *saved) {
-    const struct hf_policy_options *options = &downstream->policy->options;
+    const struct hf_policy_options *options = &hfi_downstream_policy(downstream)->options;
     struct hf_downstream_saved whole = {0};
     struct hfi_breaker_saved machine = {0};
     memcpy(&whole, saved, saved->size < sizeof whole ? saved->size : sizeof whole);

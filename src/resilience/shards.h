@@ -47,8 +47,8 @@ struct hfi_shards {
     struct hfi_shard_table *_Atomic table;
     _Atomic int owner;            /* number + 1 of the thread whose `own` is; 0: nobody came yet */
     _Atomic uint32_t shared_from; /* permits taken from `shared` when the slice began */
-    _Alignas(64) struct hfi_shard own; /* lines of their own: nobody else waits for what one thread writes */
-    _Alignas(64) struct hfi_shard shared;
+    struct hfi_shard own;         /* on a line of its own but for `shared`: who shares often gets another shard */
+    struct hfi_shard shared;
 };
 
 /* The shard of the calling thread, and whether it is the only one that writes it. */

@@ -205,7 +205,7 @@ static void restart(int64_t at_us) {
         saved.state = HF_BREAKER_CLOSED;
     hfi_breaker_end(&b);
     memset(&heard, 0, sizeof heard);
-    assert_int_equal(hfi_breaker_init(&b, &rules[current], hfi_random_next(&dice), hear, NULL), 0);
+    assert_int_equal(hfi_breaker_init(&b, &rules[current], (uint32_t)hfi_random_next(&dice), hear), 0);
     reference_init(&r, &rules[current]);
     hfi_breaker_restore(&b, (struct hf_mono){at_us}, &saved);
     reference_restore(&r, at_us, &saved);
@@ -296,7 +296,7 @@ static void run(int steps) {
     current = 0;
     rules[0] = any_rules();
     clock_us = 1000000 * MS;
-    assert_int_equal(hfi_breaker_init(&b, &rules[0], hfi_random_next(&dice), hear, NULL), 0);
+    assert_int_equal(hfi_breaker_init(&b, &rules[0], (uint32_t)hfi_random_next(&dice), hear), 0);
     reference_init(&r, &rules[0]);
     for (int i = 0; i < steps; i++)
         step();

@@ -232,7 +232,7 @@ static void check_downstream(uint64_t attempts, uint64_t retries, uint64_t hedge
     assert_int_equal(view.hedges, hedges);
     assert_int_equal(view.retries_refused, refusals);
     /* A token for each (R9, R18); of others, only those of hedges that the transport then did not take. */
-    assert_in_range(world->d->budget.retries - retries - hedges, 0, model.most_hedges > 0 ? model.refused : 0);
+    assert_in_range(hfi_budget_charged(&world->d->budget) - retries - hedges, 0, model.most_hedges > 0 ? model.refused : 0);
     assert_int_equal(attempts + model.refused, hfi_scripted_started(world->script) + view.faults);
     /* Every attempt on the wire was a permit and came back, and no refusal was anything else (B19, R21). */
     uint64_t unused = view.permits_issued - attempts - model.refused; /* of hedges for which no token was there */

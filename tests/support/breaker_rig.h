@@ -62,7 +62,7 @@ static inline void start_with(const struct hfi_breaker_rules *rules) {
     if (started)
         hfi_breaker_end(&b);
     started = true;
-    assert_int_equal(hfi_breaker_init(&b, &kept, 1, record, NULL), 0);
+    assert_int_equal(hfi_breaker_init(&b, &kept, 1, record), 0);
     clock_us = START;
     memset(&seen, 0, sizeof seen);
 }

@@ -324,7 +324,7 @@ static void break_jitter_is_bounded(void **state) {
     for (uint64_t seed = 0; seed < 400; seed++) {
         rules.break_jitter_permille = 100;
         start_with(&rules);
-        b.seed = seed;
+        b.seed = (uint32_t)seed;
 
         trip();
         int64_t length = look().until_us - clock_us;

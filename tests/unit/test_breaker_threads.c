@@ -102,7 +102,7 @@ static void b7_exactly_n_of_a_crowd(void **state) {
         struct hfi_breaker_rules rules = rules_of(probes);
         struct hfi_breaker_look look;
         struct hf_mono now = {1000 * S};
-        hfi_breaker_init(&b, &rules, hfi_random_next(&random), NULL, NULL);
+        hfi_breaker_init(&b, &rules, (uint32_t)hfi_random_next(&random), NULL);
         for (int i = 0; i < 20; i++) {
             struct hf_permit permit;
             int64_t wait;
@@ -151,7 +151,7 @@ static void w11_threads_lose_nothing(void **state) {
     struct hfi_breaker_look look;
     rules.ratio_permille = 501; /* half never reaches it, if nothing is lost */
     rules.min_calls = HAMMERS * EACH;
-    hfi_breaker_init(&b, &rules, 1, NULL, NULL);
+    hfi_breaker_init(&b, &rules, 1, NULL);
     pthread_barrier_init(&gate, NULL, HAMMERS);
     start_crowd(threads, HAMMERS, hammer);
     for (int i = 0; i < HAMMERS; i++)
@@ -219,7 +219,7 @@ static void b12_b13_b22_transitions_join_up(void **state) {
     rules.ramp_ms = 200;
     rules.window_ms = 1000;
     memset(&heard, 0, sizeof heard);
-    hfi_breaker_init(&b, &rules, 1, hear, NULL);
+    hfi_breaker_init(&b, &rules, 1, hear);
     atomic_store(&time_us, 1000 * S);
     atomic_store(&admitted, (uint32_t)test_seed("breaker quarrel"));
     pthread_barrier_init(&gate, NULL, THREADS);

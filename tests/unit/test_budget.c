@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "resilience/budget.h"
 #include "resilience/bulkhead.h"
 #include "seed.h"
@@ -89,16 +90,74 @@ static void nothing_to_give_waits_a_window(void **state) {
     hfi_budget_end(&b);
 }
 
+/* R10: the share counts the calls that came before the first retry too, and those alone that are still in the window. */
+static void r10_calls_before_the_first_retry_count(void **state) {
+    (void)state;
+    struct hfi_budget b;
+    hfi_budget_init(&b, 12000, 200, 10);
+    for (int second = 0; second < 60; second++)
+        for (int i = 0; i < 1000; i++)
+            hfi_budget_call(&b, at((100 + second) * S));
+    int granted = 0;
+    while (hfi_budget_take(&b, at(159 * S)))
+        granted++;
+    assert_int_equal(granted, 2400); /* of twelve seconds */
+    assert_int_equal(hfi_budget_charged(&b), 2400);
+    assert_false(hfi_budget_take(&b, at(170 * S))); /* a thousand calls are left in the window, all retries too */
+    assert_true(hfi_budget_take(&b, at(171 * S)));
+    hfi_budget_end(&b);
+}
+
+/* Without memory to count it in there is no retry; with it again all is as it was. */
+static void no_memory_no_retry(void **state) {
+    (void)state;
+    struct hfi_budget b;
+    hfi_budget_init(&b, 10000, 200, 10);
+    hfi_budget_call(&b, at(S));
+    hfi_alloc_fail(1, 1);
+    assert_false(hfi_budget_take(&b, at(S)));
+    hfi_budget_count(&b, HFI_BUDGET_REFUSED);
+    assert_int_equal(hfi_budget_counted(&b, HFI_BUDGET_REFUSED), 0);
+    assert_in_range(hfi_budget_refill_ms(&b, at(S)), 1, 10001);
+    hfi_alloc_fail(0, 0);
+    assert_true(hfi_budget_could(&b, at(S)));
+    assert_true(hfi_budget_take(&b, at(S)));
+    hfi_budget_count(&b, HFI_BUDGET_RETRIES);
+    assert_int_equal(hfi_budget_counted(&b, HFI_BUDGET_RETRIES), 1);
+    assert_int_equal(hfi_alloc_count(), 1);
+    hfi_budget_end(&b);
+}
+
+/* R16: other numbers count on; another length begins anew, for calls and retries alike. */
+static void r16_other_numbers(void **state) {
+    (void)state;
+    struct hfi_budget b;
+    hfi_budget_init(&b, 10000, 200, 10);
+    for (int i = 0; i < 100; i++)
+        hfi_budget_call(&b, at(S));
+    for (int i = 0; i < 20; i++)
+        assert_true(hfi_budget_take(&b, at(S)));
+    assert_false(hfi_budget_take(&b, at(S)));
+    hfi_budget_reload(&b, at(S), 10000, 300, 10);
+    for (int i = 0; i < 10; i++)
+        assert_true(hfi_budget_take(&b, at(S)));
+    assert_false(hfi_budget_take(&b, at(S)));
+    hfi_budget_reload(&b, at(S), 5000, 300, 2);
+    assert_true(hfi_budget_take(&b, at(S)));
+    assert_true(hfi_budget_take(&b, at(S)));
+    assert_false(hfi_budget_take(&b, at(S))); /* the floor only: the calls are forgotten */
+    hfi_budget_end(&b);
+}
+
 enum { THREADS = 16, EACH = 300 };
 static struct hfi_budget shared;
 static struct hfi_bulkhead bulkhead;
 static struct hfi_shards shards;
-static pthread_mutex_t places = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int inside;
 
 static bool take_place(uint32_t *term) {
     struct hfi_shard_use use = hfi_shards_mine(&shards);
-    return hfi_bulkhead_enter(&bulkhead, use, term);
+    return hfi_bulkhead_enter(&bulkhead, &shards, use, term);
 }
 
 static void give_place(uint32_t term) {
@@ -114,7 +173,7 @@ static int64_t in_flight(void) {
 static void open_bulkhead(uint32_t max) {
     hfi_shards_end(&shards);
     memset(&shards, 0, sizeof shards);
-    hfi_bulkhead_init(&bulkhead, &shards, &places, max, 30000);
+    hfi_bulkhead_init(&bulkhead, max, 30000);
 }
 static pthread_barrier_t gate;
 static _Atomic int granted, over;
@@ -192,6 +251,8 @@ static void bulkhead_holds_its_maximum(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(r9_a_thousand_failures_at_once), cmocka_unit_test(r10_floor_at_low_rates),
+        cmocka_unit_test(r10_calls_before_the_first_retry_count),
+        cmocka_unit_test(no_memory_no_retry),             cmocka_unit_test(r16_other_numbers),
         cmocka_unit_test(r11_refills_with_time),          cmocka_unit_test(r13_refill_is_exact),
         cmocka_unit_test(nothing_to_give_waits_a_window), cmocka_unit_test(r9_no_crowd_overdraws_it),
         cmocka_unit_test(bulkhead_holds_its_maximum),

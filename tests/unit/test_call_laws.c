@@ -327,7 +327,7 @@ static void the_lease_runs_from_the_start(void **state) {
     assert_int_equal(look().state, HF_BREAKER_OPEN);
     uint32_t term; /* the only place is taken by somebody else, for 15 s */
     struct hfi_shard_use use = hfi_shards_mine(&world->d->breaker.shards);
-    assert_true(hfi_bulkhead_enter(&world->d->bulkhead, use, &term));
+    assert_true(hfi_bulkhead_enter(&world->d->bulkhead, &world->d->breaker.shards, use, &term));
     hfi_virtual_advance(world->s, 1000);
     assert_int_equal(call_start(&end, &request), 0);
     hfi_virtual_advance(world->s, 15000);

@@ -93,22 +93,22 @@ static void names_are_checked(void **state) {
     assert_string_equal(hf_downstream_name(d), "payments");
     memset(text, 'x', sizeof text);
     text[121] = '\0';
-    assert_int_equal(hf_downstream_new(text, d->policy, &other, &error), HF_EINVAL);
+    assert_int_equal(hf_downstream_new(text, hfi_downstream_counted_policy(d), &other, &error), HF_EINVAL);
     text[120] = '\0';
-    assert_int_equal(hf_downstream_new(text, d->policy, &other, &error), 0);
+    assert_int_equal(hf_downstream_new(text, hfi_downstream_counted_policy(d), &other, &error), 0);
     assert_ptr_equal(hf_downstream_ref(other), other);
     hf_downstream_unref(other);
     hf_downstream_unref(other);
-    assert_int_equal(hf_downstream_new("", d->policy, &other, &error), HF_EINVAL);
-    assert_int_equal(hf_downstream_new("\xff", d->policy, &other, &error), HF_ETEXT);
+    assert_int_equal(hf_downstream_new("", hfi_downstream_counted_policy(d), &other, &error), HF_EINVAL);
+    assert_int_equal(hf_downstream_new("\xff", hfi_downstream_counted_policy(d), &other, &error), HF_ETEXT);
     assert_int_equal(hf_downstream_new("x", NULL, &other, &error), 0); /* with the default policy */
     struct hf_policy_options defaults;
     hf_policy_options_init(&defaults);
-    assert_memory_equal(&other->policy->options, &defaults, sizeof defaults);
+    assert_memory_equal(&hfi_downstream_policy(other)->options, &defaults, sizeof defaults);
     hf_downstream_unref(other);
     assert_int_equal(hf_downstream_new(NULL, NULL, &other, &error), HF_EINVAL);
     hfi_alloc_fail(1, 0);
-    assert_int_equal(hf_downstream_new("x", d->policy, &other, &error), HF_ENOMEM);
+    assert_int_equal(hf_downstream_new("x", hfi_downstream_counted_policy(d), &other, &error), HF_ENOMEM);
     hfi_alloc_fail(0, 0);
     hf_downstream_unref(NULL);
 }
@@ -233,7 +233,7 @@ static void j4_who_is_refused_is_no_start_of_the_ramp(void **state) {
         assert_int_equal(hfi_downstream_enter(d, at(T0 + 6 * S), &permit, &outcome), 0);
         hfi_downstream_give_back(d, at(T0 + 6 * S), &permit);
     }
-    while (hfi_rate_take(&d->rate, at(T0 + 6 * S), &(int64_t){0})) {
+    while (hfi_rate_take(&hfi_downstream_extra(d)->rate, at(T0 + 6 * S), &(int64_t){0})) {
     }
     for (int i = 0; i < 20; i++) {
         assert_int_equal(hfi_downstream_enter(d, at(T0 + 6 * S), &permit, &outcome), HF_EREJECTED);
@@ -247,7 +247,7 @@ static void j4_who_is_refused_is_no_start_of_the_ramp(void **state) {
     assert_int_equal(hfi_downstream_reload(d, at(T0 + 6 * S), narrow), 0);
     hf_policy_unref(narrow);
     uint32_t term;
-    assert_true(hfi_bulkhead_enter(&d->bulkhead, hfi_shards_mine(&d->breaker.shards), &term));
+    assert_true(hfi_bulkhead_enter(&d->bulkhead, &d->breaker.shards, hfi_shards_mine(&d->breaker.shards), &term));
     for (int i = 0; i < 20; i++) {
         assert_int_equal(hfi_downstream_enter(d, at(T0 + 6 * S), &permit, &outcome), HF_EREJECTED);
         assert_string_equal(outcome.error_type, "bulkhead.full");
@@ -536,8 +536,8 @@ static void one_observer_besides_the_log(void **state) {
     (void)state;
     make();
     heard = 0;
-    d->user = &heard;
-    atomic_store(&d->on_change, hear);
+    struct hfi_watch watch = {hear, &heard};
+    atomic_store(&d->watch, &watch);
     for (int i = 0; i < 20; i++)
         call(T0, NULL, 500);
     assert_int_equal(heard, 1);

@@ -55,7 +55,8 @@ static struct hf_downstream_view look(void) {
 }
 
 static uint32_t waiting(void) {
-    struct hfi_line *line = atomic_load(&d->line);
+    struct hfi_downstream_extra *extra = hfi_downstream_extra(d);
+    struct hfi_line *line = extra != NULL ? atomic_load(&extra->line) : NULL;
     return line != NULL ? atomic_load(&line->waiting) : 0;
 }
 

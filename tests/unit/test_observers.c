@@ -175,7 +175,7 @@ static void reload(const struct hf_downstream_event *event, void *user) {
 static void b22_an_observer_of_a_reload_may_reload(void **state) {
     (void)state;
     struct heard heard = {0};
-    struct hf_policy *policy = hf_policy_ref(atomic_load(&d->policy));
+    struct hf_policy *policy = hf_policy_ref(hfi_downstream_counted_policy(d));
     assert_int_equal(hf_downstream_observe(d, reload, policy), 0);
     assert_int_equal(hf_downstream_observe(d, hear, &heard), 0);
     trip();

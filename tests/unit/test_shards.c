@@ -80,6 +80,38 @@ static void success_allocates_nothing(void **state) {
     assert_true(hfi_downstream_adds_up(d));
 }
 
+static void end_well(int64_t deadline_us, struct hf_outcome *outcome, void *user) {
+    (void)deadline_us;
+    (void)user;
+    hf_classify_exit(0, outcome);
+}
+
+/* 2.5: an ordinary downstream takes 512 bytes at most besides the histogram, its name, its windows and what malloc adds to
+   each block in, however much it is used. */
+static void an_ordinary_downstream_is_small(void **state) {
+    (void)state;
+    enum { BLOCK = 16 };
+    struct hf_permit permit;
+    struct hf_policy *policy;
+    struct hf_outcome *outcome = hf_outcome_new();
+    assert_int_equal(hf_policy_new(&options, &policy, NULL), 0);
+    hfi_alloc_fail(0, 0);
+    assert_int_equal(hf_downstream_new("sixteen-letters!", policy, &d, NULL), 0);
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(hf_guard_enter(d, &permit, NULL), 0);
+        assert_int_equal(hf_guard_leave(d, &permit, HF_VERDICT_SUCCESS), 0);
+        assert_int_equal(enter(T0 + i * S, &permit), 0); /* through many slices and windows */
+        assert_int_equal(leave(T0 + i * S, &permit, HF_VERDICT_SUCCESS), 0);
+        assert_int_equal(hf_guard_run(d, end_well, outcome, NULL), 0);
+    }
+    size_t all = hfi_alloc_bytes() + BLOCK * (size_t)hfi_alloc_count();
+    assert_int_equal(view_at(T0 + 1000 * S).successes, 3000);
+    assert_true(all > sizeof(struct hfi_histogram));
+    assert_in_range(all - sizeof(struct hfi_histogram), 300, 512);
+    hf_outcome_free(outcome);
+    hf_policy_unref(policy);
+}
+
 /* B3, R21: permits of a closed breaker that nobody ever reports lapse, and give their places back, once. */
 static void b3_r21_forgotten_places_come_back(void **state) {
     (void)state;
@@ -339,6 +371,7 @@ static void the_quick_clock_keeps_time(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(success_allocates_nothing),
+        TEST(an_ordinary_downstream_is_small),
         TEST(b3_r21_forgotten_places_come_back),
         TEST(places_come_back_to_who_only_asks),
         TEST(a_lease_is_never_cut_short),
