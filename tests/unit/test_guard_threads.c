@@ -107,7 +107,7 @@ static void r21_eight_waiters_time_out(void **state) {
     make();
     for (int i = 0; i < 2; i++)
         assert_int_equal(hf_guard_enter(d, &held[i], NULL), 0);
-    options.total_timeout_ms = 300;
+    options.total_timeout_ms = 2000; /* enough for eight threads to begin, also under ThreadSanitizer */
     for (int i = 0; i < 8; i++)
         start(&guards[i]);
     while (atomic_load(&d->bulkhead.queued) != 8)
