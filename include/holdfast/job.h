@@ -39,6 +39,20 @@ enum hf_death_class {
 
 #define HF_PAYLOAD_MAX_DEFAULT 65536
 #define HF_CURVE_MAX 64 /* waits of a stored curve */
+#define HF_AFTER_MAX 16 /* jobs that one may wait for */
+#define HF_RESULT_MAX 65536 /* bytes of a result */
+
+/* What a pending job is shown as. X(NAME, text) */
+#define HF_JOB_SHOWN_MAP(X)                                                 \
+    X(SCHEDULED, "scheduled") /* not due yet */                             \
+    X(RETRYING, "retrying")   /* not due yet, after a failure */            \
+    X(PARKED, "parked")       /* its downstream's breaker is open */        \
+    X(READY, "ready")         /* due */
+enum hf_job_shown {
+#define HF_JOB_SHOWN_MEMBER(name, text) HF_JOB_SHOWN_##name,
+    HF_JOB_SHOWN_MAP(HF_JOB_SHOWN_MEMBER)
+#undef HF_JOB_SHOWN_MEMBER
+};
 
 HF_BEGIN
 
@@ -77,6 +91,14 @@ struct hf_job_spec {
     uint32_t unique_states;      /* bits 1 << enum hf_job_state in which a job holds its key; pending, waiting and running have
                                     to be among them, succeeded and cancelled may; 0: these three, with unique_window_ms succeeded too */
     int64_t unique_window_ms;    /* 0; else the key is unique within each such period, counted from 1970 UTC; by the time of enqueueing */
+    /*
+     * It waits until each of these jobs has succeeded; when one ends otherwise it is cancelled, cause `parent.dead`, until
+     * that one is requeued. With after_on_end it waits until they have ended, whichever way. One that has ended already
+     * counts as what it ended as; ids the store does not know are refused. A redrive is another job: it frees nobody.
+     */
+    const int64_t *after_jobs;
+    uint32_t after_count;        /* ≤ HF_AFTER_MAX */
+    bool after_on_end;
 };
 static inline void hf_job_spec_init(struct hf_job_spec *spec) {
     memset(spec, 0, sizeof *spec);
@@ -114,9 +136,11 @@ struct hf_job_view {
     const char *progress_text; /* at most 200 bytes */
     const void *checkpoint;    /* what its next execution begins with; NULL in lists */
     size_t checkpoint_length;  /* 0 in lists */
+    const char *shown;             /* the state's name, for a pending job that of enum hf_job_shown */
+    const char *source, *source_message_id, *cancel_by;
 };
 
-/* One execution in a job's history. */
+/* One step in a job's history: an execution that ended, or what somebody did to it. */
 struct hf_history_view {
     uint32_t size;
     uint32_t execution;
@@ -124,6 +148,19 @@ struct hf_history_view {
     const char *node, *event, *error_class, *error_type, *error_message, *rule;
     uint32_t attempts, retries;
     int64_t next_run_at_us; /* 0: none followed */
+    const char *shown;      /* what the job was afterwards, as in hf_job_view */
+    const char *breaker;    /* state of its downstream's breaker when the execution began; "" unknown */
+    int64_t resolve_us, connect_us, tls_us, first_byte_us, total_us; /* of the last attempt, each since its begin; -1 unknown */
+};
+
+/* A job that this one waits for or waited for, or one that waits for it. */
+struct hf_link_view {
+    uint32_t size;
+    int32_t state;    /* enum hf_job_state; -1: pruned meanwhile */
+    int64_t id;
+    const char *type; /* "" when pruned */
+    bool is_parent;
+    bool on_end;      /* any end frees the child */
 };
 
 /* One dead letter: the evidence of a death. */
@@ -145,6 +182,7 @@ struct hf_dead_view {
 };
 
 HF_API const char *hf_job_state_name(int state);     /* "unknown" for others */
+HF_API const char *hf_job_shown_name(int shown);
 HF_API const char *hf_dead_status_name(int status);
 HF_API const char *hf_death_class_name(int death_class);
 

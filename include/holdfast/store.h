@@ -61,14 +61,21 @@ struct hf_job_filter {
     int64_t created_since_us;
     int64_t after_id;    /* keyset cursor: ids below it (newest first); 0 = from the newest */
     uint32_t limit;      /* 100, at most 1000 */
+    int32_t shown;       /* -1 = any; enum hf_job_shown: pending jobs that are shown so */
+    const char *tag, *correlation_id, *limit_key, *source_message_id; /* NULL = any; limit_key as `name:key` */
 };
 static inline void hf_job_filter_init(struct hf_job_filter *filter) {
     memset(filter, 0, sizeof *filter);
     filter->size = (uint32_t)sizeof *filter;
     filter->state = -1;
     filter->limit = 100;
+    filter->shown = -1;
 }
 struct hf_job_list;
+/*
+ * A call looks at a bounded number of rows, so a page may hold fewer than `limit`, even none, and still have a next one:
+ * go on until hf_job_list_next is 0. HF_EINVAL: a filter that contradicts itself, a negative cursor.
+ */
 HF_API int hf_store_list_jobs(struct hf_store *store, const struct hf_job_filter *filter, struct hf_job_list **list,
                               struct hf_error *error);
 HF_API size_t hf_job_list_count(const struct hf_job_list *list);
@@ -82,11 +89,17 @@ HF_API int hf_store_get_job(struct hf_store *store, int64_t id, struct hf_job **
 HF_API const struct hf_job_view *hf_job_look(const struct hf_job *job);
 HF_API size_t hf_job_history_count(const struct hf_job *job);
 HF_API const struct hf_history_view *hf_job_history_at(const struct hf_job *job, size_t index);
+/* Parents, then children by id; of those the first HF_CHILDREN_MAX, and how many there are. */
+#define HF_CHILDREN_MAX 100
+HF_API size_t hf_job_link_count(const struct hf_job *job);
+HF_API const struct hf_link_view *hf_job_link_at(const struct hf_job *job, size_t index);
+HF_API uint64_t hf_job_children(const struct hf_job *job);
 HF_API void hf_job_free(struct hf_job *job);
 
 /* Cancels: a pending job ends at once, a running one is told within a heartbeat. HF_ESTATE when it has ended. `actor` is required. */
 HF_API int hf_store_cancel_job(struct hf_store *store, int64_t id, const char *actor, const char *reason, struct hf_error *error);
 /* Same id, full budget, history kept; only dead or quarantined ones (HF_ESTATE; `error` names how and why) [S1.19, S1.20].
+ * Jobs that were cancelled because they waited for it wait again.
  * HF_EEXIST: another job holds its unique key. `actor` is required. */
 HF_API int hf_store_requeue_job(struct hf_store *store, int64_t id, const char *actor, const char *reason, bool new_key,
                                 struct hf_error *error);

@@ -18,6 +18,9 @@ static int prepare(struct hf_store *store, const struct hf_job_spec *spec, struc
     int code = hfi_spec_check(spec, now, store->port->options.payload_max, &put->job, room, error);
     put->curve = room->curve.max_executions > 0 ? &room->curve : NULL;
     put->replace = room->replace;
+    put->after = room->after;
+    put->after_count = room->after_count;
+    put->after_on_end = room->after_on_end;
     return code;
 }
 
@@ -87,6 +90,7 @@ struct started {
     struct hfi_op_put op;
     struct hfi_put put;
     struct hfi_curve curve;
+    int64_t after[HF_AFTER_MAX];
     struct hfi_job *job; /* a copy: the spec is the caller's */
     hf_enqueue_fn done;
     void *user;
@@ -117,8 +121,10 @@ int hf_enqueue_start(struct hf_store *store, const struct hf_job_spec *spec, hf_
         return HF_ENOMEM;
     }
     started->curve = room.curve;
+    memcpy(started->after, room.after, sizeof started->after);
+    started->put = put;
+    started->put.after = started->after;
     started->put.job = *started->job;
-    started->put.replace = put.replace;
     started->put.curve = put.curve ? &started->curve : NULL;
     started->op = (struct hfi_op_put){
         .op = {.kind = HFI_OP_PUT, .done = answer, .user = started}, .items = &started->put, .count = 1};

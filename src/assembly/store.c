@@ -67,6 +67,8 @@ int hfi_store_do(struct hf_store *store, struct hfi_op *op, const char *what, st
     hfi_fail(error, code, details.what, details.fix, "%s", details.why);
     if (error && error->size >= offsetof(struct hf_error, line))
         error->native = details.native;
+    if (error && error->size >= offsetof(struct hf_error, column) && details.line != 0)
+        error->line = details.line;
     return code;
 }
 
@@ -165,6 +167,23 @@ int hf_store_count_jobs(struct hf_store *store, struct hf_job_counts *counts, st
     return code;
 }
 
+static int check_filter(const struct hf_job_filter *filter, struct hf_error *error) {
+    if (filter->after_id < 0)
+        return hfi_fail(error, HF_EINVAL, "cursor", "take the one that an earlier page gave", "%lld is none",
+                        (long long)filter->after_id);
+    if (filter->limit > 1000)
+        return hfi_fail(error, HF_EINVAL, "limit", "go on behind the page for more", "%" PRIu32 ", at most 1000",
+                        filter->limit);
+    if (filter->created_since_us < 0)
+        return hfi_fail(error, HF_EINVAL, "created_since_us", "times are µs UTC since 1970", "negative");
+    if (filter->shown > HF_JOB_SHOWN_READY || filter->shown < -1)
+        return hfi_fail(error, HF_EINVAL, "shown", NULL, "%" PRId32 " is nothing a job is shown as", filter->shown);
+    if (filter->shown >= 0 && filter->state >= 0 && filter->state != HF_JOB_PENDING)
+        return hfi_fail(error, HF_EINVAL, "shown", "leave the state out", "only pending jobs are %s, but %s ones are asked for",
+                        hf_job_shown_name(filter->shown), hf_job_state_name(filter->state));
+    return 0;
+}
+
 int hf_store_list_jobs(struct hf_store *store, const struct hf_job_filter *given, struct hf_job_list **list,
                        struct hf_error *error) {
     struct hf_job_filter filter;
@@ -173,6 +192,8 @@ int hf_store_list_jobs(struct hf_store *store, const struct hf_job_filter *given
     int code = hfi_store_may_block(store, "hf_store_list_jobs", error);
     if (code == 0)
         code = hfi_given_options("job filter", &filter, (uint32_t)sizeof filter, given, error);
+    if (code == 0)
+        code = check_filter(&filter, error);
     return code != 0 ? code : store->port->ops->list_jobs(store->port, &filter, list, error);
 }
 

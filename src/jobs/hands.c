@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "holdfast/guard.h"
 
 static void begin(struct hfi_hand *hand, enum hfi_event_kind kind, int64_t node, struct hf_wall now) {
     memset(hand, 0, sizeof *hand);
@@ -62,8 +63,8 @@ void hfi_hand_quarantine(struct hfi_hand *hand, const struct hfi_op_quarantine *
     hand->event.message = op->message;
 }
 
-void hfi_hand_cancel(struct hfi_hand *hand, const struct hfi_op_cancel *op) {
-    begin(hand, HFI_EVENT_CANCELLED, 0, op->now);
+void hfi_hand_cancel(struct hfi_hand *hand, const struct hfi_op_cancel *op, const struct hfi_job *job) {
+    begin(hand, job->state == HF_JOB_RUNNING ? HFI_EVENT_CANCEL_ASKED : HFI_EVENT_CANCELLED, 0, op->now);
     hand->event.actor = op->actor;
     hand->event.message = op->reason;
 }
@@ -132,6 +133,8 @@ void hfi_replace_job(const struct hfi_job *holder, const struct hfi_job *wish, c
     *job = *wish;
     job->id = holder->id;
     job->state = holder->state;
+    if (holder->state == HF_JOB_WAITING)
+        job->reason = holder->reason; /* for the jobs it waited for before */
     job->epoch = holder->epoch;
     job->root_id = holder->root_id;
     job->parent_id = holder->parent_id;
@@ -205,6 +208,11 @@ void hfi_downstream_merge(struct hfi_downstream_state *row, const struct hfi_dow
     if (set & HFI_DOWNSTREAM_FORCED || row->forced == 0) /* why a person forced it stands over why the breaker opened */
         hfi_text_copy(row->reason, sizeof row->reason, wish->reason);
     row->version++;
+}
+
+bool hfi_downstream_keeps(const struct hfi_downstream_state *row, struct hf_wall now) {
+    bool forced = row->forced != 0 && (row->forced_until_us == 0 || row->forced_until_us > now.us);
+    return forced || row->phase == HF_BREAKER_OPEN || row->phase == HF_BREAKER_HALF_OPEN || row->gate_until_us > now.us;
 }
 
 int64_t hfi_kept_since(const struct hfi_op_prune *op, int state) {

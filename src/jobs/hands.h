@@ -12,6 +12,7 @@
 struct hfi_hand {
     struct hfi_event event;
     struct hfi_rules rules;
+    char text[96]; /* what event.message may point to: do not copy it by value */
 };
 void hfi_hand_claim(struct hfi_hand *hand, int64_t node, struct hf_wall now);
 /* `lane`: what its claim says about the jobs; NULL = repeatable, no policy. */
@@ -26,7 +27,8 @@ bool hfi_probe_suits(const struct hfi_job *job, const struct hfi_rules *rules);
 void hfi_hand_lapse(struct hfi_hand *hand, const struct hfi_op_sweep *op);
 void hfi_hand_expire(struct hfi_hand *hand, const struct hfi_op_expire *op);
 void hfi_hand_quarantine(struct hfi_hand *hand, const struct hfi_op_quarantine *op);
-void hfi_hand_cancel(struct hfi_hand *hand, const struct hfi_op_cancel *op);
+/* A running job is only asked: CANCEL_ASKED. */
+void hfi_hand_cancel(struct hfi_hand *hand, const struct hfi_op_cancel *op, const struct hfi_job *job);
 void hfi_hand_requeue(struct hfi_hand *hand, const struct hfi_op_requeue *op);
 
 /* What a write of one downstream makes of its row: control, phase, the reason of whichever is in force; version + 1. */
@@ -35,6 +37,8 @@ void hfi_downstream_merge(struct hfi_downstream_state *row, const struct hfi_dow
 /* What a node may have of something shared, when `nodes` want some of it, itself among them, and the others hold
  * `others`: at most its part of the maximum, at least what it uses. */
 uint32_t hfi_share_of(const struct hfi_op_share *op, uint64_t others, uint32_t nodes);
+/* Does it let no job through but probes: forced, its breaker open or half-open, or behind a gate? */
+bool hfi_downstream_keeps(const struct hfi_downstream_state *row, struct hf_wall now);
 
 /* Jitter without a generator: no two ownerships of a job share it, and a repeated transaction gives the same again. */
 uint64_t hfi_hand_random(const struct hfi_job *job);

@@ -97,6 +97,32 @@ const char *hfi_unique_unscope(const char *scope, struct hfi_job *job) {
     return *scope == SEPARATOR[0] ? scope + 1 : "";
 }
 
+bool hfi_tag_next(const char **at, char *tag) {
+    for (;;) {
+        *at += strspn(*at, ", ");
+        size_t length = strcspn(*at, ",");
+        const char *begin = *at;
+        *at += length;
+        while (length > 0 && begin[length - 1] == ' ')
+            length--;
+        if (length == 0)
+            return false;
+        if (length > HFI_TAGS_MAX)
+            continue; /* longer than any that were let in */
+        memcpy(tag, begin, length);
+        tag[length] = '\0';
+        return true;
+    }
+}
+
+bool hfi_tag_has(const char *tags, const char *tag) {
+    char one[HFI_TAGS_MAX + 1];
+    while (hfi_tag_next(&tags, one))
+        if (strcmp(one, tag) == 0)
+            return true;
+    return false;
+}
+
 /* A text that may be absent; `*text` becomes "" then. */
 static int check_text(const char *what, const char **text, size_t max, struct hf_error *error) {
     if (!*text)
@@ -211,6 +237,27 @@ static int check_unique(const struct hf_job_spec *spec, struct hf_wall now, stru
     return 0;
 }
 
+/* Whether they exist is the store's to say. */
+static int check_after(const struct hf_job_spec *spec, struct hfi_spec_room *room, struct hf_error *error) {
+    if (spec->after_count > 0 && spec->on_conflict == HF_UNIQUE_REPLACE)
+        return hfi_fail(error, HF_EINVAL, "after_jobs", "leave one of them out",
+                        "a job that may take the place of another one cannot wait for others");
+    if (spec->after_count > HF_AFTER_MAX)
+        return hfi_fail(error, HF_ETOOBIG, "after_jobs", "let a job between gather some of them",
+                        "%" PRIu32 " jobs to wait for, at most %d", spec->after_count, HF_AFTER_MAX);
+    if (spec->after_count > 0 && !spec->after_jobs)
+        return hfi_fail(error, HF_EINVAL, "after_jobs", NULL, "NULL, but after_count is %" PRIu32, spec->after_count);
+    for (uint32_t i = 0; i < spec->after_count; i++) {
+        if (spec->after_jobs[i] < 1)
+            return hfi_fail(error, HF_EINVAL, "after_jobs", "ids of jobs are 1 and more", "%" PRId64 " is no job's id",
+                            spec->after_jobs[i]);
+        room->after[i] = spec->after_jobs[i];
+    }
+    room->after_count = spec->after_count;
+    room->after_on_end = spec->after_on_end;
+    return 0;
+}
+
 static int check_numbers(const struct hf_job_spec *spec, uint32_t max_payload, struct hf_error *error) {
     if (spec->priority < 0 || spec->priority > 9)
         return hfi_fail(error, HF_EINVAL, "priority", "0 to 9, higher runs first", "%" PRId32, spec->priority);
@@ -267,6 +314,7 @@ int hfi_spec_check(const struct hf_job_spec *given, struct hf_wall now, uint32_t
     struct hf_job_spec spec;
     if (!given || given->size < sizeof given->size)
         return hfi_fail(error, HF_EINVAL, "job spec", "call hf_job_spec_init first", "its size is not set");
+    room->after_count = 0;
     hf_job_spec_init(&spec);
     memcpy(&spec, given, given->size < sizeof spec ? given->size : sizeof spec); /* an older caller's is shorter */
     fill(&spec, now, job);
@@ -280,6 +328,12 @@ int hfi_spec_check(const struct hf_job_spec *given, struct hf_wall now, uint32_t
     if (code == 0)
         code = check_curve(&spec, &room->curve, error);
     room->replace = spec.on_conflict == HF_UNIQUE_REPLACE;
+    if (code == 0)
+        code = check_after(&spec, room, error);
+    if (room->after_count > 0) {
+        job->state = HF_JOB_WAITING;
+        job->reason = "parents";
+    }
     job->limit_key = room->limit_key;
     job->breaker_key = job->downstream;
     return code;

@@ -24,7 +24,7 @@
 #define HFI_TAGS_MAX 1000
 #define HFI_ERROR_MESSAGE_MAX 4000
 #define HFI_DETAIL_MAX 65536
-#define HFI_RESULT_MAX 65536
+#define HFI_RESULT_MAX HF_RESULT_MAX
 #define HFI_CHECKPOINT_MAX 65536
 #define HFI_PROGRESS_MAX 200 /* bytes of its text */
 
@@ -88,10 +88,17 @@ struct hfi_spec_room {
     struct hfi_curve curve; /* given with the job; max_executions 0: none was */
     char limit_key[HFI_LIMIT_MAX + 1];
     bool replace;          /* HF_UNIQUE_REPLACE */
+    int64_t after[HF_AFTER_MAX]; /* what it waits for */
+    uint32_t after_count;
+    bool after_on_end;
 };
 /* Checks a spec and fills `job` with borrowed texts and defaults; `max_payload` in bytes. 0, HF_EINVAL, HF_ETEXT, HF_ETOOBIG. */
 int hfi_spec_check(const struct hf_job_spec *spec, struct hf_wall now, uint32_t max_payload, struct hfi_job *job,
                    struct hfi_spec_room *room, struct hf_error *error);
+/* The next of the comma separated words at `*at`, spaces around it cut off, into HFI_TAGS_MAX + 1 bytes; false: none is left. */
+bool hfi_tag_next(const char **at, char *tag);
+bool hfi_tag_has(const char *tags, const char *tag);
+
 /* A name as types, queues and sinks have them: 1…`max` bytes of text without control characters. 0, HF_EINVAL, HF_ETEXT, HF_ETOOBIG. */
 int hfi_name_check(const char *what, const char *name, size_t max, struct hf_error *error);
 
@@ -102,6 +109,8 @@ struct hfi_history {
     int64_t started_at_us, ended_at_us, next_run_at_us;
     int64_t node;
     int32_t event; /* enum hfi_event_kind */
+    int32_t state; /* of the job afterwards */
+    int32_t breaker; /* enum hf_breaker_state + 1 when the execution began; 0 unknown */
     uint32_t attempts, retries;
     int64_t resolve_us, connect_us, tls_us, first_byte_us, total_us; /* of the last attempt; -1 */
     const char *error_class; /* "" on success, as the texts below */

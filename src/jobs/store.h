@@ -25,11 +25,12 @@
 #define HFI_OP_MAP(X)                                                                                        \
     X(PUT) X(JOIN) X(BEAT) X(LEAVE) X(NODES) X(LANES) X(CLAIM) X(APPLY) X(SWEEP) X(EXPIRE) X(QUARANTINE)     \
         X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(SHARE) X(ALERTS) X(ALERT_END) X(POISON) \
-        X(NOTE) X(PRUNE)
+        X(NOTE) X(PRUNE) X(RELEASE)
 enum hfi_op_kind {
 #define HFI_OP_MEMBER(name) HFI_OP_##name,
     HFI_OP_MAP(HFI_OP_MEMBER)
 #undef HFI_OP_MEMBER
+        HFI_OP_COUNT
 };
 
 /* Head of every operation. In memory of the submitter until it is done. */
@@ -51,6 +52,9 @@ struct hfi_put {
     struct hfi_job job;            /* borrowed texts; id, lane, policy are the store's */
     const struct hfi_curve *curve; /* NULL = not given */
     bool replace;                  /* a unique key that is taken: hfi_replace_how */
+    const int64_t *after;          /* jobs it waits for; one the store does not know: HF_ENOENT, error.line its index + 1 */
+    uint32_t after_count;
+    bool after_on_end;
     int64_t id;                    /* out */
     bool existed;                  /* out: unique key, or source message known: id is the existing one (0 if purged) */
     /* A source message is remembered also when the unique key was taken: redelivered later it still makes nothing. */
@@ -175,6 +179,7 @@ struct hfi_op_apply {
     size_t sink_count;
     struct hfi_change change; /* out: what was written; its death is what gets logged */
     int64_t dead_id;          /* out: 0 none */
+    uint32_t released, ended; /* out: jobs that waited and are pending now, or cancelled with it */
 };
 
 /*
@@ -214,7 +219,7 @@ struct hfi_dead_note {
     enum hf_death_class death_class;
     char type[HFI_TYPE_MAX + 1], error_type[64], correlation_id[HFI_CORRELATION_MAX + 1];
 };
-struct hfi_op_expire { /* ends pending jobs past expires_at */
+struct hfi_op_expire { /* ends pending and waiting jobs past expires_at */
     struct hfi_op op;
     struct hf_wall now;
     uint32_t limit, ended;
@@ -351,6 +356,19 @@ struct hfi_op_prune { /* small chunks; µs before which rows of a kind go, 0 = k
     struct hfi_op op;
     int64_t succeeded_before, cancelled_before, dead_before, quarantined_before, dead_letters_before, inbox_before;
     uint32_t limit, pruned;
+};
+/*
+ * Jobs that wait for others: what a transaction left over when a job with many children ended (HFI_SETTLE_MAX), and,
+ * with `scan`, a page of all that wait, by id, whatever led to it.
+ */
+struct hfi_op_release {
+    struct hfi_op op;
+    struct hf_wall now;
+    bool scan;
+    int64_t after_id;         /* in, out: keyset of the scan; 0 when it came to the end */
+    uint32_t limit;           /* of the scan */
+    uint32_t released, ended; /* out */
+    bool more;                /* out: something is left over */
 };
 
 struct hfi_store;

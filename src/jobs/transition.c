@@ -38,6 +38,11 @@ uint32_t hfi_executions_left(const struct hfi_job *job, const struct hfi_rules *
     return used < max ? max - used : 0;
 }
 
+bool hfi_cancelled_by_parent(const struct hfi_job *job) {
+    return job->state == HF_JOB_CANCELLED && strcmp(job->cancel_by, HFI_BY_HOLDFAST) == 0 &&
+           strcmp(job->cancel_reason, HFI_PARENT_DEAD) == 0;
+}
+
 static bool started(const struct hfi_job *job) {
     return job->started_at_us != 0;
 }
@@ -230,7 +235,7 @@ static void expired(const struct hfi_event *event, const struct hfi_rules *rules
     struct hfi_job *job = &change->job;
     (void)rules;
     to_end(event, change, HF_JOB_CANCELLED);
-    job->cancel_by = "holdfast";
+    job->cancel_by = HFI_BY_HOLDFAST;
     job->cancel_reason = "expired";
     snprintf(change->history.message, sizeof change->history.message, "expired");
     change->has_history = true;
@@ -263,6 +268,54 @@ static void requeued(const struct hfi_event *event, const struct hfi_rules *rule
     change->has_history = true;
 }
 
+static void released(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    (void)rules;
+    job->state = HF_JOB_PENDING;
+    job->reason = job->run_at_us > event->now.us ? "scheduled" : "";
+    change->history.next_run_at_us = job->run_at_us;
+    change->has_history = true;
+}
+
+static void parent_dead(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    (void)rules;
+    to_end(event, change, HF_JOB_CANCELLED);
+    job->cancel_by = HFI_BY_HOLDFAST;
+    job->cancel_reason = HFI_PARENT_DEAD;
+    hfi_text_copy(change->history.error_type, sizeof change->history.error_type, HFI_PARENT_DEAD);
+    hfi_text_copy(change->history.message, sizeof change->history.message, event->message);
+    change->has_history = true;
+}
+
+static void revived(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    (void)rules;
+    job->epoch++;
+    job->state = HF_JOB_WAITING;
+    job->reason = "parents";
+    job->finished_at_us = 0;
+    job->cancel_by = job->cancel_reason = "";
+    if (job->expires_at_us <= event->now.us)
+        job->expires_at_us = 0; /* a person wants it to run */
+    change->has_history = true;
+}
+
+/* Its owner hears of it at its next beat. */
+static void cancel_asked(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
+    struct hfi_job *job = &change->job;
+    struct hfi_history *history = &change->history;
+    (void)rules;
+    if (job->cancel_requested_at_us != 0)
+        return; /* the first one stays on the record */
+    hfi_text_copy(change->actor, sizeof change->actor, event->actor);
+    hfi_text_copy(history->message, sizeof history->message, event->message);
+    job->cancel_requested_at_us = event->now.us > 0 ? event->now.us : 1;
+    job->cancel_by = change->actor;
+    job->cancel_reason = history->message;
+    change->has_history = true;
+}
+
 typedef void (*step_fn)(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change);
 
 /* What must hold besides the state. */
@@ -270,6 +323,7 @@ typedef void (*step_fn)(const struct hfi_event *event, const struct hfi_rules *r
 #define NOT_RAN 2u  /* only reserved */
 #define IN_TIME 4u  /* expires_at has not come */
 #define OVERDUE 8u  /* it has */
+#define BY_PARENT 16u /* cancelled because a parent did not succeed */
 struct step {
     step_fn run;
     unsigned when;
@@ -282,7 +336,10 @@ static const struct step steps[STATES][HFI_EVENT_COUNT] = {
                         [HFI_EVENT_CANCELLED] = {cancelled, 0},
                         [HFI_EVENT_QUARANTINED] = {quarantined, 0},
                         [HFI_EVENT_EXPIRED] = {expired, OVERDUE}},
-    [HF_JOB_WAITING] = {[HFI_EVENT_CANCELLED] = {cancelled, 0}, [HFI_EVENT_EXPIRED] = {expired, OVERDUE}},
+    [HF_JOB_WAITING] = {[HFI_EVENT_CANCELLED] = {cancelled, 0},
+                        [HFI_EVENT_EXPIRED] = {expired, OVERDUE},
+                        [HFI_EVENT_RELEASED] = {released, 0},
+                        [HFI_EVENT_PARENT_DEAD] = {parent_dead, 0}},
     [HF_JOB_RUNNING] = {[HFI_EVENT_STARTED] = {begun, NOT_RAN | IN_TIME},
                         [HFI_EVENT_SUCCEEDED] = {succeeded, RAN},
                         [HFI_EVENT_FAILED] = {failed, RAN},
@@ -292,9 +349,11 @@ static const struct step steps[STATES][HFI_EVENT_COUNT] = {
                         [HFI_EVENT_QUARANTINED] = {quarantined, 0},
                         [HFI_EVENT_GIVEN_BACK] = {given_back, 0},
                         [HFI_EVENT_LAPSED] = {lapsed, 0},
-                        [HFI_EVENT_EXPIRED] = {expired, NOT_RAN | OVERDUE}},
+                        [HFI_EVENT_EXPIRED] = {expired, NOT_RAN | OVERDUE},
+                        [HFI_EVENT_CANCEL_ASKED] = {cancel_asked, 0}},
     [HF_JOB_DEAD] = {[HFI_EVENT_REQUEUED] = {requeued, 0}},
     [HF_JOB_QUARANTINED] = {[HFI_EVENT_REQUEUED] = {requeued, 0}},
+    [HF_JOB_CANCELLED] = {[HFI_EVENT_REVIVED] = {revived, BY_PARENT}},
 };
 
 /* Whoever asked for a cancel is not made to wait for a next execution; what happened to this one stays on the record. */
@@ -310,7 +369,7 @@ static void honour_cancel(const struct hfi_event *event, struct hfi_change *chan
 static bool holds(unsigned when, const struct hfi_job *job, struct hf_wall now) {
     bool overdue = job->expires_at_us != 0 && job->expires_at_us <= now.us;
     return !((when & RAN && !started(job)) || (when & NOT_RAN && started(job)) || (when & IN_TIME && overdue) ||
-             (when & OVERDUE && !overdue));
+             (when & OVERDUE && !overdue) || (when & BY_PARENT && !hfi_cancelled_by_parent(job)));
 }
 
 /* What every history row says, before the event adds its own. */
@@ -330,6 +389,7 @@ static void begin(const struct hfi_job *job, const struct hfi_event *event, stru
     history->ended_at_us = event->now.us;
     history->node = event->node;
     history->event = (int32_t)event->kind;
+    history->breaker = event->breaker;
     history->error_class = "";
     history->resolve_us = history->connect_us = history->tls_us = history->first_byte_us = history->total_us = -1;
     if (!outcome)
@@ -354,5 +414,6 @@ int hfi_transition(const struct hfi_job *job, const struct hfi_event *event, con
     begin(job, event, change);
     step->run(event, rules, change);
     honour_cancel(event, change);
+    change->history.state = change->job.state;
     return 0;
 }

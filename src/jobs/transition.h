@@ -26,7 +26,11 @@
     X(GIVEN_BACK, "given_back")   /* drain: pending, execution taken back */                              \
     X(LAPSED, "lapsed")           /* the owner is gone, or has lost it; epoch + 1 */                      \
     X(EXPIRED, "expired")         /* pending past expires_at: cancelled */                                \
-    X(REQUEUED, "requeued")       /* dead or quarantined -> pending, full budget; epoch + 1 [S1.20] */
+    X(REQUEUED, "requeued")       /* dead or quarantined -> pending, full budget; epoch + 1 [S1.20] */      \
+    X(RELEASED, "released")       /* waiting -> pending: what it waited for has ended; run_at kept */     \
+    X(PARENT_DEAD, "parent_dead") /* waiting -> cancelled: it will not end as it should */                \
+    X(REVIVED, "revived")         /* cancelled by that -> waiting: it was requeued; epoch + 1 */          \
+    X(CANCEL_ASKED, "cancel_requested") /* running: its owner is to hear of it; the first one stands */
 
 enum hfi_event_kind {
 #define HFI_EVENT_MEMBER(name, text) HFI_EVENT_##name,
@@ -43,10 +47,11 @@ struct hfi_event {
     const struct hf_outcome *outcome; /* FAILED, REJECTED; SUCCEEDED may carry one for the history */
     int64_t delay_ms;                 /* SNOOZED; REJECTED: floor of the wait, 250 at least */
     const char *error_type;           /* QUARANTINED, CANCELLED, LAPSED: `unknown_type`, `payload.undecodable`, `lease.lapsed` */
-    const char *message;              /* CANCELLED, REQUEUED: the reason */
+    const char *message;              /* CANCELLED, REQUEUED, CANCEL_ASKED: the reason; PARENT_DEAD: which parent */
     const char *detail;               /* NULL or full text (output of a process) for the dead letter; clean UTF-8 */
-    const char *actor;                /* CANCELLED (NULL by the owner: as the record asks), REQUEUED */
+    const char *actor;                /* CANCELLED (NULL by the owner: as the record asks), REQUEUED, CANCEL_ASKED */
     bool crash;                       /* LAPSED: the process died under it (not a suspend or a store outage); counts if the job runs_code */
+    int32_t breaker;                  /* enum hf_breaker_state + 1 when the execution began; 0 unknown */
     bool may_have_sent;               /* GIVEN_BACK of a job that is not repeatable: ends as outcome.unknown; a lapse always does */
     const void *result;               /* SUCCEEDED */
     size_t result_length;
@@ -86,13 +91,19 @@ static inline bool hfi_wants_alone(const struct hfi_job *job) {
     return job->crashes >= HFI_ALONE_CRASHES;
 }
 
+/* Who cancelled a job whose parent did not succeed, and why; a requeue of that parent revives such jobs. */
+#define HFI_BY_HOLDFAST "holdfast"
+#define HFI_PARENT_DEAD "parent.dead"
+bool hfi_cancelled_by_parent(const struct hfi_job *job);
+
 /* Executions in force: explicit > policy of the job > rules; 1 at least. Snoozed executions do not count against it (I37). */
 uint32_t hfi_max_executions(const struct hfi_job *job, const struct hfi_rules *rules);
 uint32_t hfi_executions_left(const struct hfi_job *job, const struct hfi_rules *rules);
 
 /*
  * 0, or HF_ESTATE when the state does not know the event (`change` is untouched then). A running job with started_at 0 is
- * reserved, not started. `rules` may be NULL for CLAIMED, STARTED, SUCCEEDED, CANCELLED, EXPIRED and REQUEUED; STARTED notes repeatable, runs_code and alone.
+ * reserved, not started. `rules` may be NULL for CLAIMED, STARTED, SUCCEEDED, CANCELLED, EXPIRED,
+ * REQUEUED and the four after it; STARTED notes repeatable, runs_code and alone.
  */
 int hfi_transition(const struct hfi_job *job, const struct hfi_event *event, const struct hfi_rules *rules,
                    struct hfi_change *change);

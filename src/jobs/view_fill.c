@@ -5,8 +5,11 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
+#include "holdfast/guard.h"
+#include "jobs/transition.h"
 #include "jobs/views.h"
 
 const char *hf_job_state_name(int state) {
@@ -94,6 +97,92 @@ void hfi_job_view_fill(struct hf_job_view *view, const struct hfi_job *job, cons
         .progress_text = job->progress_text,
         .checkpoint = job->checkpoint,
         .checkpoint_length = job->checkpoint_length,
+        .shown = hf_job_state_name(job->state),
+        .source = job->source,
+        .source_message_id = job->source_message_id,
+        .cancel_by = job->cancel_by,
+    };
+}
+
+const char *hf_job_shown_name(int shown) {
+    static const char *const names[] = {
+#define TEXT(name, text) text,
+        HF_JOB_SHOWN_MAP(TEXT)
+#undef TEXT
+    };
+    return shown >= 0 && (size_t)shown < sizeof names / sizeof *names ? names[shown] : "unknown";
+}
+
+/* Somebody wanted it to run then; a failure had no part in it. */
+static bool is_planned(const char *reason) {
+    static const char *const plans[] = {"", "scheduled", "snooze", "requeue", "redrive", "parents"};
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+        if (strcmp(plans[i], reason) == 0)
+            return true;
+    return false;
+}
+
+int hfi_job_shown(const struct hfi_job *job, bool kept, struct hf_wall now) {
+    if (job->state != HF_JOB_PENDING)
+        return -1;
+    if (job->run_at_us <= now.us)
+        return kept ? HF_JOB_SHOWN_PARKED : HF_JOB_SHOWN_READY;
+    if (hfi_dotted_prefix("breaker", job->reason) && job->waiting_since_us != 0)
+        return HF_JOB_SHOWN_PARKED;
+    return job->failures > 0 && !is_planned(job->reason) ? HF_JOB_SHOWN_RETRYING : HF_JOB_SHOWN_SCHEDULED;
+}
+
+const char *hfi_job_shown_text(const struct hfi_job *job, bool kept, struct hf_wall now) {
+    int shown = hfi_job_shown(job, kept, now);
+    return shown >= 0 ? hf_job_shown_name(shown) : hf_job_state_name(job->state);
+}
+
+const char *hfi_history_shown(const struct hfi_history *history) {
+    bool later = history->next_run_at_us > history->ended_at_us;
+    if (history->state != HF_JOB_PENDING)
+        return hf_job_state_name(history->state);
+    if (history->event == HFI_EVENT_FAILED || history->event == HFI_EVENT_LAPSED)
+        return hf_job_shown_name(HF_JOB_SHOWN_RETRYING);
+    if (history->event == HFI_EVENT_REJECTED && hfi_dotted_prefix("breaker", history->error_type))
+        return hf_job_shown_name(HF_JOB_SHOWN_PARKED);
+    return hf_job_shown_name(later ? HF_JOB_SHOWN_SCHEDULED : HF_JOB_SHOWN_READY);
+}
+
+static bool is_text(const char *wanted, const char *text) {
+    return !wanted || strcmp(wanted, text) == 0;
+}
+
+bool hfi_job_fits(const struct hfi_job *job, const struct hf_job_filter *filter, bool kept, struct hf_wall now) {
+    return (filter->state < 0 || job->state == filter->state) && is_text(filter->type, job->type) &&
+           is_text(filter->queue, job->queue) && job->created_at_us >= filter->created_since_us &&
+           (filter->shown < 0 || hfi_job_shown(job, kept, now) == filter->shown) &&
+           (!filter->tag || hfi_tag_has(job->tags, filter->tag)) &&
+           is_text(filter->correlation_id, job->correlation_id) && is_text(filter->limit_key, job->limit_key) &&
+           is_text(filter->source_message_id, job->source_message_id);
+}
+
+void hfi_history_view_fill(struct hf_history_view *view, const struct hfi_history *history, const char *node) {
+    bool known = history->breaker > 0;
+    *view = (struct hf_history_view){
+        .execution = history->execution,
+        .started_at_us = history->started_at_us,
+        .ended_at_us = history->ended_at_us,
+        .node = node,
+        .event = hfi_event_name(history->event),
+        .error_class = history->error_class,
+        .error_type = history->error_type,
+        .error_message = history->message,
+        .rule = history->rule,
+        .attempts = history->attempts,
+        .retries = history->retries,
+        .next_run_at_us = history->next_run_at_us,
+        .shown = hfi_history_shown(history),
+        .breaker = known ? hf_breaker_state_name((enum hf_breaker_state)(history->breaker - 1)) : "",
+        .resolve_us = history->resolve_us,
+        .connect_us = history->connect_us,
+        .tls_us = history->tls_us,
+        .first_byte_us = history->first_byte_us,
+        .total_us = history->total_us,
     };
 }
 

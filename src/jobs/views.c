@@ -143,6 +143,10 @@ static const size_t job_texts[] = {
     FIELD(hf_job_view, error_message),
     FIELD(hf_job_view, cancel_reason),
     FIELD(hf_job_view, progress_text),
+    FIELD(hf_job_view, shown),
+    FIELD(hf_job_view, source),
+    FIELD(hf_job_view, source_message_id),
+    FIELD(hf_job_view, cancel_by),
 };
 static const size_t job_bytes[] = {
     FIELD(hf_job_view, payload),
@@ -158,9 +162,13 @@ static const struct shape job_shape = {sizeof(struct hf_job_view), job_texts, CO
 static const size_t history_texts[] = {
     FIELD(hf_history_view, node),       FIELD(hf_history_view, event),         FIELD(hf_history_view, error_class),
     FIELD(hf_history_view, error_type), FIELD(hf_history_view, error_message), FIELD(hf_history_view, rule),
+    FIELD(hf_history_view, shown),      FIELD(hf_history_view, breaker),
 };
 static const struct shape history_shape = {sizeof(struct hf_history_view), history_texts, COUNT(history_texts), NULL,
                                            0};
+
+static const size_t link_texts[] = {FIELD(hf_link_view, type)};
+static const struct shape link_shape = {sizeof(struct hf_link_view), link_texts, 1, NULL, 0};
 
 /* `detail` is a text, but one that only the single view carries. */
 static const size_t dead_texts[] = {
@@ -205,7 +213,8 @@ struct hf_downstream_list {
 };
 struct hf_job {
     struct snapshot snapshot; /* one row */
-    struct snapshot history;
+    struct snapshot history, links;
+    uint64_t children;
 };
 struct hf_dead {
     struct snapshot snapshot; /* one row */
@@ -285,6 +294,24 @@ int hfi_job_add_history(struct hf_job *job, const struct hf_history_view *row) {
     return add(&job->history, &history_shape, row, false);
 }
 
+int hfi_job_add_link(struct hf_job *job, const struct hf_link_view *row) {
+    if (!row->is_parent && job->children++ >= HF_CHILDREN_MAX)
+        return 0;
+    return add(&job->links, &link_shape, row, false);
+}
+
+size_t hf_job_link_count(const struct hf_job *job) {
+    return job->links.count;
+}
+
+const struct hf_link_view *hf_job_link_at(const struct hf_job *job, size_t index) {
+    return at(&job->links, index);
+}
+
+uint64_t hf_job_children(const struct hf_job *job) {
+    return job->children;
+}
+
 const struct hf_job_view *hf_job_look(const struct hf_job *job) {
     return at(&job->snapshot, 0);
 }
@@ -302,6 +329,7 @@ void hf_job_free(struct hf_job *job) {
         return;
     clear(&job->snapshot);
     clear(&job->history);
+    clear(&job->links);
     hfi_free(job);
 }
 

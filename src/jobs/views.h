@@ -18,6 +18,8 @@ void hfi_job_list_set_next(struct hf_job_list *list, int64_t cursor); /* last id
 
 int hfi_job_new(const struct hf_job_view *row, struct hf_job **job); /* with payload and result */
 int hfi_job_add_history(struct hf_job *job, const struct hf_history_view *row);
+/* Parents first; children beyond HF_CHILDREN_MAX are only counted. */
+int hfi_job_add_link(struct hf_job *job, const struct hf_link_view *row);
 
 int hfi_dead_list_new(struct hf_dead_list **list);
 int hfi_dead_list_add(struct hf_dead_list *list, const struct hf_dead_view *row);
@@ -33,6 +35,14 @@ int hfi_downstream_list_add(struct hf_downstream_list *list, const struct hf_dow
 #define HFI_IDEMPOTENCY_ROOM (HFI_KEY_MAX + 1)
 void hfi_job_view_fill(struct hf_job_view *view, const struct hfi_job *job, const char *owner, const char *uuid,
                        char *key);
+/* What a job is shown as: hf_job_shown of a pending one, -1 of others. `kept`: its downstream lets no jobs through now. */
+int hfi_job_shown(const struct hfi_job *job, bool kept, struct hf_wall now);
+const char *hfi_job_shown_text(const struct hfi_job *job, bool kept, struct hf_wall now);
+/* What it was shown as after a step of its history. */
+const char *hfi_history_shown(const struct hfi_history *history);
+/* Does the filter take it? Not asked: its cursor and limit. */
+bool hfi_job_fits(const struct hfi_job *job, const struct hf_job_filter *filter, bool kept, struct hf_wall now);
+void hfi_history_view_fill(struct hf_history_view *view, const struct hfi_history *history, const char *node);
 /* The idempotency key in force: the stored one, or `<store uuid>-<root id>` when that is empty. Returns `key`. */
 char *hfi_idempotency_key(const struct hfi_job *job, const char *uuid, char *key);
 

@@ -55,6 +55,7 @@ void hfi_json_bytes(json_t *object, const char *key, const void *data, size_t le
 struct hfi_table;
 struct hfi_table *hfi_table_new(const char *headings); /* "ID|TYPE|STATE"; a leading > aligns right: ">ID|TYPE" */
 void hfi_table_cell(struct hfi_table *table, const char *format, ...) HF_PRINTF(2, 3); /* next cell, row by row */
+void hfi_table_free(struct hfi_table *table);  /* NULL is fine */
 void hfi_table_print(struct hfi_table *table); /* and free; nothing with --quiet or --json */
 
 /* `label: value` lines of a `show`; skipped when the value is "". */

@@ -69,6 +69,14 @@ static void print_cell(const struct hfi_table *table, size_t index, size_t wide)
     fputs(last ? "\n" : "  ", stdout);
 }
 
+void hfi_table_free(struct hfi_table *table) {
+    if (!table)
+        return;
+    hfi_arena_free(&table->arena);
+    hfi_release(table->cells);
+    hfi_release(table);
+}
+
 void hfi_table_print(struct hfi_table *table) {
     size_t wide[COLUMNS_MAX] = {0};
     for (size_t i = 0; i < table->count; i++)
@@ -77,7 +85,5 @@ void hfi_table_print(struct hfi_table *table) {
     if (!hfi_manner()->quiet && !hfi_manner()->json)
         for (size_t i = 0; i < table->count; i++)
             print_cell(table, i, wide[i % table->columns]);
-    hfi_arena_free(&table->arena);
-    hfi_release(table->cells);
-    hfi_release(table);
+    hfi_table_free(table);
 }

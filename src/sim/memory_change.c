@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/deps.h"
 #include "jobs/hands.h"
 #include "sim/memory_state.h"
 
@@ -154,6 +155,7 @@ int hfi_memory_stage(struct hfi_memory *store, struct hfi_memory_job *row, const
     if (event->kind == HFI_EVENT_STARTED && !change->job.policy && rules)
         change->job.policy = rules->policy; /* fixed at the first start */
     staged->row = row;
+    staged->now = event->now;
     code = make_parts(store, rules, change, staged);
     if (code != 0)
         hfi_memory_drop(staged);
@@ -231,8 +233,12 @@ int64_t hfi_memory_link(struct hfi_memory *store, struct hfi_staged *staged) {
     }
     int64_t dead_id = staged->dead ? hfi_memory_link_death(store, staged) : 0;
     struct hfi_job *next = staged->next;
+    int before = row->job->state;
     staged->next = NULL;
     hfi_memory_replace(store, row, next);
+    /* the one place that every end of a job comes through, whoever ended it */
+    if (hfi_deps_matter(before, row->job->state))
+        hfi_memory_deps_moved(store, row, staged->now);
     hfi_memory_drop(staged); /* what was not needed after all */
     return dead_id;
 }

@@ -133,7 +133,8 @@ int hfi_memory_expire(struct hfi_memory *store, struct hfi_op_expire *op) {
         struct hfi_memory_job *row = store->jobs.items[i];
         struct hfi_hand hand;
         bool died = false;
-        if (row->job->state != HF_JOB_PENDING || row->job->expires_at_us == 0 || row->job->expires_at_us > op->now.us)
+        bool waits = row->job->state == HF_JOB_PENDING || row->job->state == HF_JOB_WAITING;
+        if (!waits || row->job->expires_at_us == 0 || row->job->expires_at_us > op->now.us)
             continue;
         hfi_hand_expire(&hand, op);
         code = change_row(store, row, &hand, NULL, NULL, &died);
@@ -178,21 +179,6 @@ int hfi_memory_quarantine(struct hfi_memory *store, struct hfi_op_quarantine *op
     return code;
 }
 
-static int ask_to_cancel(struct hfi_memory *store, struct hfi_memory_job *row, struct hfi_op_cancel *op) {
-    op->requested = true;
-    if (row->job->cancel_requested_at_us != 0)
-        return 0; /* the first one stays on the record */
-    struct hfi_job asked = *row->job;
-    asked.cancel_requested_at_us = op->now.us;
-    asked.cancel_by = op->actor;
-    asked.cancel_reason = op->reason;
-    struct hfi_job *next = hfi_job_copy(&asked);
-    if (!next)
-        return HF_ENOMEM;
-    hfi_memory_replace(store, row, next);
-    return 0;
-}
-
 int hfi_memory_cancel(struct hfi_memory *store, struct hfi_op_cancel *op) {
     struct hfi_memory_job *row = hfi_memory_find(store, op->id);
     struct hfi_hand hand;
@@ -200,8 +186,7 @@ int hfi_memory_cancel(struct hfi_memory *store, struct hfi_op_cancel *op) {
     op->requested = false;
     if (!row)
         return HF_ENOENT;
-    if (row->job->state == HF_JOB_RUNNING)
-        return ask_to_cancel(store, row, op);
-    hfi_hand_cancel(&hand, op);
+    op->requested = row->job->state == HF_JOB_RUNNING; /* its node hears of it at its next beat */
+    hfi_hand_cancel(&hand, op, row->job);
     return change_row(store, row, &hand, NULL, NULL, &died);
 }

@@ -10,7 +10,7 @@
 #include "jobs/views.h"
 #include "sim/memory_state.h"
 
-static struct hf_wall now_of(const struct hfi_memory *store) {
+struct hf_wall hfi_memory_now(const struct hfi_memory *store) {
     return store->clock ? store->clock->ops->wall(store->clock) : hfi_wall_now();
 }
 
@@ -101,7 +101,7 @@ static void fill_queue(struct hfi_memory *store, const char *name, struct hf_wal
 
 int hfi_memory_list_queues(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error) {
     struct hfi_memory *store = hfi_memory_of(self);
-    struct hf_wall now = now_of(store);
+    struct hf_wall now = hfi_memory_now(store);
     int code = hfi_queue_list_new(list);
     pthread_mutex_lock(&store->lock);
     const char **names = hfi_alloc_array(store->lanes.count + store->paused.count, sizeof *names);
@@ -168,7 +168,7 @@ static const struct hfi_memory_downstream *next_downstream(const struct hfi_memo
 
 int hfi_memory_list_downstreams(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error) {
     struct hfi_memory *store = hfi_memory_of(self);
-    struct hf_wall now = now_of(store);
+    struct hf_wall now = hfi_memory_now(store);
     const struct hfi_memory_downstream *row = NULL;
     int code = hfi_downstream_list_new(list);
     pthread_mutex_lock(&store->lock);

@@ -23,7 +23,7 @@ static void prune_rows(struct hfi_memory *store, struct hfi_op_prune *op, struct
 
 static bool job_goes(struct hfi_memory *store, const struct hfi_op_prune *op, void *item) {
     struct hfi_memory_job *row = item;
-    if (row->job->finished_at_us >= hfi_kept_since(op, row->job->state))
+    if (row->job->finished_at_us >= hfi_kept_since(op, row->job->state) || row->unsettled)
         return false;
     store->expiring -= row->job->expires_at_us != 0;
     hfi_memory_job_free(store, row);

@@ -58,6 +58,7 @@ int hfi_memory_lane_of(struct hfi_memory *store, const struct hfi_job *job, stru
 
 /* Also of a row that was never linked in. */
 void hfi_memory_job_free(struct hfi_memory *store, struct hfi_memory_job *row) {
+    hfi_memory_deps_drop(row);
     if (row->bound)
         hfi_index_remove(&store->unique, &row->unique);
     if (row->lane) {
@@ -223,6 +224,15 @@ static int replace(struct hfi_memory *store, struct hfi_put *item, const struct 
     return 0;
 }
 
+bool hfi_memory_put_known(struct hfi_memory *store, const struct hfi_put *item) {
+    char scope[HFI_UNIQUE_SCOPE_MAX + 1], text[HFI_NAME_MAX + HFI_KEY_MAX + 2];
+    const struct hfi_job *job = &item->job;
+    const char *key = message_key(job, text, sizeof text);
+    return (key && hfi_index_find(&store->messages, key)) ||
+           (hfi_unique_scope(scope, sizeof scope, job) > 0 &&
+            hfi_memory_holder(store, scope, NULL) != 0);
+}
+
 static int put_one(struct hfi_memory *store, struct hfi_put *item, struct hfi_array *changes) {
     char scope[HFI_UNIQUE_SCOPE_MAX + 1], text[HFI_NAME_MAX + HFI_KEY_MAX + 2];
     const struct hfi_job *job = &item->job;
@@ -247,6 +257,8 @@ static int put_one(struct hfi_memory *store, struct hfi_put *item, struct hfi_ar
         code = hfi_memory_insert(store, &record, &row);
         item->id = code == 0 ? row->job->id : 0;
         item->existed = false;
+        if (code == 0)
+            code = hfi_memory_deps_add(store, row, item);
     }
     return code == 0 && key ? remember(store, key, item->id, job->created_at_us) : code;
 }
@@ -289,7 +301,7 @@ static void take_back(struct hfi_memory *store, size_t jobs, size_t messages) {
 int hfi_memory_put(struct hfi_memory *store, struct hfi_op_put *op) {
     size_t jobs = store->jobs.count, messages = store->inbox.count;
     struct hfi_array changes = {0};
-    int code = 0;
+    int code = hfi_memory_deps_check(store, op);
     for (size_t i = 0; i < op->count && code == 0; i++)
         code = put_one(store, &op->items[i], &changes);
     settle(store, &changes, code != 0); /* of rows that are taken back, too */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "jobs/hands.h"
 #include "jobs/views.h"
 #include "sim/memory_state.h"
 
@@ -13,14 +14,20 @@ static const char *word(const char *text) {
     return text ? text : "";
 }
 
-static bool job_fits(const struct hfi_job *job, const struct hf_job_filter *filter) {
-    return (filter->state < 0 || job->state == filter->state) &&
-           (!filter->type || strcmp(job->type, filter->type) == 0) &&
-           (!filter->queue || strcmp(job->queue, filter->queue) == 0) && job->created_at_us >= filter->created_since_us;
+/* Is its downstream's breaker open, or the like? */
+static bool is_kept(struct hfi_memory *store, const struct hfi_job *job, struct hf_wall now) {
+    for (size_t i = 0; i < store->downstreams.count; i++) {
+        const struct hfi_memory_downstream *row = store->downstreams.items[i];
+        if (strcmp(row->key, job->breaker_key) == 0)
+            return hfi_downstream_keeps(&row->state, now);
+    }
+    return false;
 }
 
 static void fill_job(struct hfi_memory *store, const struct hfi_job *job, struct hf_job_view *view, char *key) {
+    struct hf_wall now = hfi_memory_now(store);
     hfi_job_view_fill(view, job, hfi_memory_node_name(store, job->owner), store->base.uuid, key);
+    view->shown = hfi_job_shown_text(job, is_kept(store, job, now), now);
 }
 
 static int64_t job_id(const void *item) {
@@ -32,6 +39,7 @@ int hfi_memory_list_jobs(struct hfi_store *self, const struct hf_job_filter *fil
     struct hfi_memory *store = hfi_memory_of(self);
     uint32_t limit = hfi_page_limit(filter->limit);
     char key[HFI_IDEMPOTENCY_ROOM];
+    struct hf_wall now = hfi_memory_now(store);
     int code = hfi_job_list_new(list);
     pthread_mutex_lock(&store->lock);
     size_t at = filter->after_id > 0 ? hfi_array_after(&store->jobs, filter->after_id - 1, job_id) : store->jobs.count;
@@ -39,7 +47,7 @@ int hfi_memory_list_jobs(struct hfi_store *self, const struct hf_job_filter *fil
     for (; at > 0 && code == 0; at--) {
         const struct hfi_job *job = ((struct hfi_memory_job *)store->jobs.items[at - 1])->job;
         struct hf_job_view view;
-        if (!job_fits(job, filter))
+        if (!hfi_job_fits(job, filter, is_kept(store, job, now), now))
             continue;
         if (hf_job_list_count(*list) == limit) {
             hfi_job_list_set_next(*list, last);
@@ -61,22 +69,27 @@ int hfi_memory_list_jobs(struct hfi_store *self, const struct hf_job_filter *fil
 static int add_history(struct hfi_memory *store, const struct hfi_memory_job *row, struct hf_job *job) {
     int code = 0;
     for (const struct hfi_memory_past *past = row->first; past && code == 0; past = past->next) {
-        const struct hfi_history *history = &past->history;
-        struct hf_history_view view = {
-            .execution = history->execution,
-            .started_at_us = history->started_at_us,
-            .ended_at_us = history->ended_at_us,
-            .node = hfi_memory_node_name(store, history->node),
-            .event = hfi_event_name(history->event),
-            .error_class = history->error_class,
-            .error_type = history->error_type,
-            .error_message = history->message,
-            .rule = history->rule,
-            .attempts = history->attempts,
-            .retries = history->retries,
-            .next_run_at_us = history->next_run_at_us,
-        };
+        struct hf_history_view view;
+        hfi_history_view_fill(&view, &past->history, hfi_memory_node_name(store, past->history.node));
         code = hfi_job_add_history(job, &view);
+    }
+    return code;
+}
+
+static int add_links(const struct hfi_memory_job *row, struct hf_job *job) {
+    int code = 0;
+    for (size_t i = 0; i < row->parent_count && code == 0; i++) {
+        const struct hfi_memory_parent *parent = &row->parents[i];
+        struct hf_link_view view = {.id = parent->id, .is_parent = true, .on_end = parent->on_end,
+                                    .state = parent->row ? parent->row->job->state : -1,
+                                    .type = parent->row ? parent->row->job->type : ""};
+        code = hfi_job_add_link(job, &view);
+    }
+    for (size_t i = 0; i < row->children.count && code == 0; i++) {
+        const struct hfi_memory_job *child = row->children.items[i];
+        struct hf_link_view view = {.id = child->job->id, .state = child->job->state, .type = child->job->type,
+                                    .on_end = child->parents[0].on_end};
+        code = hfi_job_add_link(job, &view);
     }
     return code;
 }
@@ -94,6 +107,8 @@ int hfi_memory_get_job(struct hfi_store *self, int64_t id, struct hf_job **job, 
         code = hfi_job_new(&view, job);
         if (code == 0)
             code = add_history(store, row, *job);
+        if (code == 0)
+            code = add_links(row, *job);
     }
     pthread_mutex_unlock(&store->lock);
     if (code == 0)

@@ -23,6 +23,13 @@ struct hfi_memory_past {
     struct hfi_history history;
 };
 
+/* A job that another one waits for; `row` NULL: pruned, and it had not succeeded. */
+struct hfi_memory_parent {
+    int64_t id;
+    struct hfi_memory_job *row;
+    bool on_end;
+};
+
 struct hfi_memory_job {
     struct hfi_job *job;
     struct hfi_memory_lane *lane;
@@ -32,6 +39,13 @@ struct hfi_memory_job {
     struct hfi_link unique;
     bool bound;   /* in the index of unique keys */
     bool awaited; /* a dead letter wants to know how it ends */
+    struct hfi_memory_parent *parents; /* by id */
+    size_t parent_count;
+    struct hfi_array children; /* by id */
+    bool unsettled;            /* in a line: its children with ids above settle_after are to be looked at */
+    struct hfi_memory_job *next_unsettled;
+    int64_t settle_after;
+    struct hf_wall settle_now;
 };
 
 struct hfi_memory_lane {
@@ -97,6 +111,11 @@ struct hfi_memory_message { /* of another system, seen */
     int64_t job_id, at_us;
 };
 
+/* Parents whose children are to be looked at. */
+struct hfi_memory_line {
+    struct hfi_memory_job *first, *last;
+};
+
 struct hfi_memory {
     struct hfi_store base;
     pthread_mutex_t lock;
@@ -115,6 +134,9 @@ struct hfi_memory {
     int64_t next_job, next_dead, next_alert, next_policy;
     uint64_t unhealthy_version;
     size_t expiring; /* rows with expires_at */
+    struct hfi_memory_line unsettled, left_over; /* of this operation; of earlier ones, for RELEASE */
+    uint32_t settle_left;          /* children that this transaction may still look at */
+    uint32_t released, ended_with; /* what became of them */
 };
 static inline struct hfi_memory *hfi_memory_of(struct hfi_store *store) {
     return (struct hfi_memory *)(void *)store;
@@ -129,6 +151,7 @@ struct hfi_staged {
     struct hfi_memory_dead *dead;
     struct hfi_memory_alert **alerts;
     size_t alert_count;
+    struct hf_wall now;
 };
 
 /* memory_change.c */
@@ -158,9 +181,19 @@ void hfi_memory_dead_free(struct hfi_memory_dead *dead);
 int hfi_memory_insert(struct hfi_memory *store, const struct hfi_job *job,
                       struct hfi_memory_job **row);                             /* id: job's or next */
 void hfi_memory_job_free(struct hfi_memory *store, struct hfi_memory_job *row); /* not from the array */
+bool hfi_memory_put_known(struct hfi_memory *store, const struct hfi_put *item); /* nothing will be put */
 int hfi_memory_put(struct hfi_memory *store, struct hfi_op_put *op);
 int hfi_memory_lane_of(struct hfi_memory *store, const struct hfi_job *job, struct hfi_memory_lane **lane);
 void hfi_memory_lane_free(struct hfi_memory_lane *lane);
+
+/* memory_deps.c */
+void hfi_memory_deps_begin(struct hfi_memory *store); /* before a transaction */
+void hfi_memory_deps_moved(struct hfi_memory *store, struct hfi_memory_job *row, struct hf_wall now);
+void hfi_memory_deps_flush(struct hfi_memory *store); /* after each operation */
+int hfi_memory_deps_check(struct hfi_memory *store, struct hfi_op_put *op);
+int hfi_memory_deps_add(struct hfi_memory *store, struct hfi_memory_job *row, const struct hfi_put *put);
+void hfi_memory_deps_drop(struct hfi_memory_job *row); /* before it goes */
+int hfi_memory_release(struct hfi_memory *store, struct hfi_op_release *op);
 
 /* memory_claim.c */
 int hfi_memory_lanes(struct hfi_memory *store, struct hfi_op_lanes *op);
@@ -212,6 +245,7 @@ int hfi_memory_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dea
 int hfi_memory_count_jobs(struct hfi_store *self, struct hf_job_counts *counts, struct hf_error *error);
 int hfi_memory_list_queues(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error);
 int hfi_memory_list_downstreams(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
+struct hf_wall hfi_memory_now(const struct hfi_memory *store);
 int hfi_memory_look(struct hfi_store *self, struct hf_store_info *info);
 int hfi_memory_doctor(struct hfi_store *self, hf_doctor_fn report, void *user, struct hf_error *error);
 

@@ -38,16 +38,31 @@ static int run(struct hfi_memory *store, struct hfi_op *op) {
         RUN(POISON, poison, hfi_memory_poison)
         RUN(NOTE, note, hfi_memory_note)
         RUN(PRUNE, prune, hfi_memory_prune)
+        RUN(RELEASE, release, hfi_memory_release)
     default:
         return HF_EINVAL;
     }
 }
 
+/* With the operation come the jobs that waited for those it ended. */
+static int run_whole(struct hfi_memory *store, struct hfi_op *op) {
+    uint32_t released = store->released, ended_with = store->ended_with;
+    int code = run(store, op);
+    hfi_memory_deps_flush(store);
+    if (op->kind == HFI_OP_APPLY) {
+        struct hfi_op_apply *apply = (void *)op;
+        apply->released = store->released - released;
+        apply->ended = store->ended_with - ended_with;
+    }
+    return code;
+}
+
 static void commit(struct hfi_store *self, struct hfi_op **ops, size_t count) {
     struct hfi_memory *store = hfi_memory_of(self);
     pthread_mutex_lock(&store->lock);
+    hfi_memory_deps_begin(store);
     for (size_t i = 0; i < count; i++)
-        ops[i]->code = run(store, ops[i]);
+        ops[i]->code = run_whole(store, ops[i]);
     pthread_mutex_unlock(&store->lock);
 }
 

@@ -102,6 +102,9 @@ int world_put_existing(const struct hf_job_spec *spec, int64_t *id, bool *existe
     assert_int_equal(hfi_spec_check(spec, world.now, 1u << 20, &put.job, &room, NULL), 0);
     put.curve = room.curve.max_executions > 0 ? &room.curve : NULL;
     put.replace = room.replace;
+    put.after = room.after;
+    put.after_count = room.after_count;
+    put.after_on_end = room.after_on_end;
     int code = world_do(&op.op);
     *id = put.id;
     *existed = put.existed;

@@ -294,10 +294,13 @@ static void a_cancelled_job_that_fails_first_is_not_run_again(void **state) {
     struct hfi_op_cancel op = {.op = {.kind = HFI_OP_CANCEL}, .id = id, .actor = "ann", .reason = "stop it",
                                .now = world.now};
     assert_int_equal(world_do(&op.op), 0);
+    world.now.us++;
     assert_int_equal(world_fail(&job, false), 0); /* before it heard of it */
     assert_int_equal(world_job(id)->state, HF_JOB_CANCELLED);
     assert_string_equal(world_job(id)->cancel_reason, "stop it");
-    assert_string_equal(world_past(id, 0)->error_type, "http.503"); /* the failure stays on the record */
+    assert_string_equal(world_past(id, 0)->event, "cancel_requested");
+    assert_string_equal(world_past(id, 0)->error_message, "stop it");
+    assert_string_equal(world_past(id, 1)->error_type, "http.503"); /* the failure stays on the record */
     assert_int_equal(world_dead_count(-1), 0);
 }
 

@@ -220,6 +220,9 @@ int64_t stage_put(struct stage *stage, const struct hf_job_spec *spec) {
                                     &item.job, &room, &error),
                      0);
     item.curve = spec->curve_length > 0 ? &room.curve : NULL;
+    item.after = room.after;
+    item.after_count = room.after_count;
+    item.after_on_end = room.after_on_end;
     op.items = &item;
     op.count = 1;
     assert_int_equal(stage_do(stage, &op.op, HFI_OP_PUT), 0);

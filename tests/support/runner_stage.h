@@ -22,7 +22,7 @@ struct stage_door {
     struct hfi_store *inner;
     int refuse;         /* 0 = open */
     uint64_t refuse_kinds; /* only these (bits by enum hfi_op_kind); 0 = all */
-    uint64_t seen[HFI_OP_PRUNE + 1];
+    uint64_t seen[HFI_OP_COUNT];
     void (*hook)(struct hfi_op *op, void *user); /* before each operation */
     void *hook_user;
 };

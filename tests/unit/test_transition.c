@@ -10,19 +10,19 @@ static void table_of_states_and_events(void **state) {
         bool started;
         const char *legal;
     } rows[] = {
-        /*                            CLAIMED STARTED SUCCEEDED FAILED REJECTED SNOOZED CANCELLED QUARANT. GIVEN LAPSED EXPIRED REQUEUED */
-        {HF_JOB_PENDING, false, "x.....xx..e."},
-        {HF_JOB_PENDING, true, "x.....xx..e."}, /* it ran before */
-        {HF_JOB_WAITING, false, "......x...e."},
-        {HF_JOB_RUNNING, false, ".x..x.xxxxe."},
-        {HF_JOB_RUNNING, true, "..xxxxxxxx.."},
-        {HF_JOB_SUCCEEDED, true, "............"},
-        {HF_JOB_DEAD, true, "...........x"},
-        {HF_JOB_QUARANTINED, false, "...........x"},
-        {HF_JOB_CANCELLED, false, "............"}, /* [S1.20] */
-        {7, true, "............"},               /* from a newer store: never touched */
-        {31, true, "............"},
-        {-1, true, "............"},
+        /*                            CLAIMED STARTED SUCCEEDED FAILED REJECTED SNOOZED CANCELLED QUARANT. GIVEN LAPSED EXPIRED REQUEUED RELEASED PARENT_DEAD REVIVED CANCEL_ASKED */
+        {HF_JOB_PENDING, false, "x.....xx..e....."},
+        {HF_JOB_PENDING, true, "x.....xx..e....."}, /* it ran before */
+        {HF_JOB_WAITING, false, "......x...e.xx.."},
+        {HF_JOB_RUNNING, false, ".x..x.xxxxe....x"},
+        {HF_JOB_RUNNING, true, "..xxxxxxxx.....x"},
+        {HF_JOB_SUCCEEDED, true, "................"},
+        {HF_JOB_DEAD, true, "...........x...."},
+        {HF_JOB_QUARANTINED, false, "...........x...."},
+        {HF_JOB_CANCELLED, false, "................"}, /* [S1.20] */
+        {7, true, "................"},               /* from a newer store: never touched */
+        {31, true, "................"},
+        {-1, true, "................"},
     };
     set(HF_CLASS_TRANSIENT, "http.503", HF_SENT_YES);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/deps.h"
 #include "jobs/store/internal.h"
 
 static void bind_phase(sqlite3_stmt *statement, int at, int64_t us) {
@@ -54,13 +55,11 @@ static int write_history(struct hfi_sqlite *store, const struct hfi_history *his
     bind_phase(statement, 13, history->tls_us);
     bind_phase(statement, 14, history->first_byte_us);
     bind_phase(statement, 15, history->total_us);
+    hfi_bind_number(statement, 16, history->breaker);
+    hfi_bind_number(statement, 17, history->state);
     if (hfi_sql_run(store, statement) != 0)
         return store->fault;
     return write_history_texts(store, history, epoch);
-}
-
-static bool ended(int state) {
-    return state >= HF_JOB_SUCCEEDED && state <= HF_JOB_CANCELLED;
 }
 
 int hfi_sqlite_consequences(struct hfi_sqlite *store, const struct hfi_job *before, const struct hfi_change *change,
@@ -70,7 +69,11 @@ int hfi_sqlite_consequences(struct hfi_sqlite *store, const struct hfi_job *befo
     if (change->has_history && write_history(store, &change->history, before->epoch) != 0)
         return store->fault;
     /* a successor's end goes to the letters it came from, before it may leave one of its own */
-    if (ended(job->state) && (before->parent_id != 0 || before->deaths > 0) && hfi_sqlite_successor_ended(store, job) != 0)
+    if (hfi_state_ended(job->state) && (before->parent_id != 0 || before->deaths > 0) && hfi_sqlite_successor_ended(store, job) != 0)
+        return store->fault;
+    /* the one place that every end of a job comes through, whoever ended it */
+    if (hfi_deps_matter(before->state, job->state) &&
+        hfi_sqlite_deps_moved(store, job->id, (struct hf_wall){change->history.ended_at_us}) != 0)
         return store->fault;
     if (change->has_death)
         return hfi_sqlite_write_death(store, change, hfi_max_executions(job, rules), sinks, sink_count, dead_id);

@@ -43,9 +43,26 @@ static int run(struct hfi_sqlite *store, struct hfi_op *op) {
         RUN(POISON, poison)
         RUN(NOTE, note)
         RUN(PRUNE, prune)
+        RUN(RELEASE, release)
 #undef RUN
+    case HFI_OP_COUNT:
+        break;
     }
     return hfi_fail(op->error, HF_ENOTSUP, "operation", NULL, "kind %d is unknown to this store", (int)op->kind);
+}
+
+/* With the operation come the jobs that waited for those it ended. */
+static int run_whole(struct hfi_sqlite *store, struct hfi_op *op) {
+    uint32_t released = store->released, ended_with = store->ended_with;
+    int code = run(store, op);
+    if (store->fault == 0)
+        hfi_sqlite_deps_flush(store);
+    if (op->kind == HFI_OP_APPLY) {
+        struct hfi_op_apply *apply = (void *)op;
+        apply->released = store->released - released;
+        apply->ended = store->ended_with - ended_with;
+    }
+    return code;
 }
 
 static void forget(struct hfi_sqlite *store) {
@@ -54,6 +71,7 @@ static void forget(struct hfi_sqlite *store) {
     store->next_job = 0;
     store->ids_taken = store->control_changed = store->counted = false;
     memset(store->delta, 0, sizeof store->delta);
+    hfi_sqlite_deps_forget(store);
 }
 
 static int begin(struct hfi_sqlite *store) {
@@ -116,7 +134,7 @@ static int attempt(struct hfi_sqlite *store, struct hfi_op **ops, size_t count) 
         if (hfi_undo_note(&undo, ops[done]) != 0)
             hfi_sqlite_no_memory(store);
         else
-            ops[done]->code = run(store, ops[done]);
+            ops[done]->code = run_whole(store, ops[done]);
     }
     if (store->fault == 0)
         end(store);

@@ -9,6 +9,7 @@
 
 #include "jobs/store.h"
 #include "jobs/store/sql.h"
+#include "jobs/views.h"
 
 /*
  * What the files of the SQLite store share. All of it belongs to the writer thread but `reader`, which its own mutex
@@ -24,6 +25,8 @@
 struct hfi_lane;
 struct hfi_policy;
 struct hfi_node_lock;
+struct hfi_unsettled;
+enum hfi_deps_exist { HFI_DEPS_UNKNOWN, HFI_DEPS_NONE, HFI_DEPS_SOME };
 
 struct hfi_sqlite {
     struct hfi_store base;
@@ -43,6 +46,11 @@ struct hfi_sqlite {
     bool ids_taken, control_changed, lean; /* lean: a death without its texts, after they were refused */
     int64_t delta[HFI_COUNTED_STATES];
     bool counted;
+    enum hfi_deps_exist deps_exist;
+    struct hfi_unsettled *unsettled; /* parents that ended or began anew in this operation */
+    size_t unsettled_count, unsettled_done, unsettled_room;
+    uint32_t settle_left;            /* children that may still be looked at */
+    uint32_t released, ended_with;   /* what became of them */
 
     /* caches of immutable rows; lanes also gather this transaction's due times */
     struct hfi_lane *lanes_by_key, *lanes_by_id, *touched;
@@ -104,6 +112,7 @@ int hfi_sqlite_load(struct hfi_sqlite *store, int64_t id, struct hfi_job **job);
 /* Writes `to` over `from`, iff id, epoch, state and cancel request are still those of `from`; `*written` says. */
 int hfi_sqlite_store_row(struct hfi_sqlite *store, const struct hfi_job *from, const struct hfi_job *to, bool *written);
 int hfi_sqlite_become_row(struct hfi_sqlite *store, struct hfi_job *job); /* hfi_replace_job made it; lane, policy set */
+int hfi_sqlite_tags_drop(struct hfi_sqlite *store, int64_t id);
 int hfi_sqlite_insert_row(struct hfi_sqlite *store, struct hfi_job *job);
 void hfi_sqlite_count(struct hfi_sqlite *store, int from, int to); /* states; -1 = none */
 
@@ -131,6 +140,19 @@ void hfi_sqlite_policies_free(struct hfi_sqlite *store);
 int hfi_sqlite_op_note(struct hfi_sqlite *store, struct hfi_op_note *op);
 /* The job's checkpoint, in the memory of the statement it gives back (hfi_sql_done); NULL: none, or a fault. */
 sqlite3_stmt *hfi_sqlite_checkpoint(struct hfi_sqlite *store, struct hfi_job *job);
+/* deps.c */
+void hfi_sqlite_deps_forget(struct hfi_sqlite *store); /* before a transaction */
+void hfi_sqlite_deps_free(struct hfi_sqlite *store);
+int hfi_sqlite_deps_check(struct hfi_sqlite *store, struct hfi_op_put *op);
+int hfi_sqlite_deps_add(struct hfi_sqlite *store, const struct hfi_put *put);
+/* A job ended, or is no longer at its end. */
+int hfi_sqlite_deps_moved(struct hfi_sqlite *store, int64_t parent, struct hf_wall now);
+int hfi_sqlite_deps_settle(struct hfi_sqlite *store, int64_t child, struct hf_wall now); /* looks at one child */
+int hfi_sqlite_deps_flush(struct hfi_sqlite *store); /* after each operation */
+bool hfi_sqlite_deps_any(struct hfi_sqlite *store); /* does any job wait, or did one? */
+bool hfi_sqlite_put_known(struct hfi_sqlite *store, const struct hfi_put *put); /* nothing will be put */
+bool hfi_sqlite_deps_pending(struct hfi_sqlite *store, int64_t parent);
+int hfi_sqlite_op_release(struct hfi_sqlite *store, struct hfi_op_release *op);
 
 /* put.c, claim.c, apply.c */
 int hfi_sqlite_next_id(struct hfi_sqlite *store, int64_t *id);
@@ -191,6 +213,16 @@ bool hfi_sqlite_ballast_drop(struct hfi_sqlite *store); /* true: there was some 
 /* read.c, read_dead.c, doctor.c, wake.c: other threads */
 int hfi_sqlite_read_begin(struct hfi_sqlite *store, struct hf_error *error); /* takes the mutex on 0 */
 int hfi_sqlite_read_end(struct hfi_sqlite *store, int native, const char *what, struct hf_error *error);
+/* The row of HFI_JOB_COLUMNS HFI_VIEW_COLUMNS as a view; its texts are the statement's and the room's. False: the filter,
+ * if any, does not take it. */
+struct hfi_view_room {
+    char key[HFI_IDEMPOTENCY_ROOM], owner[HFI_NAME_MAX + 1];
+};
+bool hfi_sqlite_read_view(struct hfi_sqlite *store, sqlite3_stmt *statement, const struct hf_job_filter *filter,
+                          struct hf_job_view *view, struct hfi_view_room *room);
+/* list.c: the statements of a page, each into HFI_LIST_SQL_MAX bytes */
+#define HFI_LIST_SQL_MAX 4096
+void hfi_sqlite_list_sql(const struct hf_job_filter *filter, char *floor, char *page);
 int hfi_sqlite_list_jobs(struct hfi_store *self, const struct hf_job_filter *filter, struct hf_job_list **list,
                          struct hf_error *error);
 int hfi_sqlite_get_job(struct hfi_store *self, int64_t id, struct hf_job **job, struct hf_error *error);

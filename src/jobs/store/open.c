@@ -227,6 +227,7 @@ static void close_store(struct hfi_store *self) {
     hfi_sqlite_locks_free(store);
     hfi_sqlite_lanes_free(store);
     hfi_sqlite_policies_free(store);
+    hfi_sqlite_deps_free(store);
     if (store->gate >= 0)
         close(store->gate);
     if (store->wake_fd >= 0)

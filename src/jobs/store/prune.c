@@ -13,6 +13,7 @@
 struct doomed {
     int64_t id;
     int state;
+    bool has_spec;
 };
 
 /* Walks on from where the last call ended; at most once around. */
@@ -29,7 +30,7 @@ static size_t find_jobs(struct hfi_sqlite *store, const struct hfi_op_prune *op,
         looked++;
         store->prune_cursor = sqlite3_column_int64(statement, 0);
         if (sqlite3_column_int64(statement, 2) < hfi_kept_since(op, state))
-            doomed[found++] = (struct doomed){store->prune_cursor, state};
+            doomed[found++] = (struct doomed){store->prune_cursor, state, sqlite3_column_int(statement, 3) != 0};
     }
     hfi_sql_done(statement);
     if (found < room && looked < LOOKED_AT)
@@ -38,13 +39,24 @@ static size_t find_jobs(struct hfi_sqlite *store, const struct hfi_op_prune *op,
 }
 
 static int remove_job(struct hfi_sqlite *store, const struct doomed *doomed) {
-    static const enum hfi_sql steps[] = {HFI_SQL_PRUNE_SPEC, HFI_SQL_PRUNE_HISTORY, HFI_SQL_PRUNE_ERRORS,
-                                         HFI_SQL_PRUNE_DEPS, HFI_SQL_CHECKPOINT_DROP, HFI_SQL_PRUNE_JOB};
+    static const enum hfi_sql steps[] = {HFI_SQL_PRUNE_HISTORY, HFI_SQL_PRUNE_ERRORS, HFI_SQL_PRUNE_JOB, HFI_SQL_PRUNE_SPEC,
+                                         HFI_SQL_CHECKPOINT_DROP, HFI_SQL_PRUNE_DEPS, HFI_SQL_PRUNE_PARENT};
+    bool deps = hfi_sqlite_deps_any(store);
+    if (hfi_sqlite_deps_pending(store, doomed->id))
+        return store->fault; /* the next round finds it */
+    if (doomed->has_spec && hfi_sqlite_tags_drop(store, doomed->id) != 0)
+        return store->fault;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        bool no_rows = (steps[i] == HFI_SQL_PRUNE_SPEC && !doomed->has_spec) ||
+                       ((steps[i] == HFI_SQL_PRUNE_DEPS || steps[i] == HFI_SQL_PRUNE_PARENT) && !deps);
+        if (no_rows)
+            continue;
         sqlite3_stmt *statement = hfi_sql(store, steps[i]);
         if (!statement)
             return store->fault;
         sqlite3_bind_int64(statement, 1, doomed->id);
+        if (steps[i] == HFI_SQL_PRUNE_PARENT)
+            sqlite3_bind_int(statement, 2, doomed->state == HF_JOB_SUCCEEDED);
         if (hfi_sql_run(store, statement) != 0)
             return store->fault;
     }

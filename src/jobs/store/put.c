@@ -108,7 +108,15 @@ static int insert(struct hfi_sqlite *store, struct hfi_put *put) {
     if (job->root_id == 0)
         job->root_id = job->id;
     put->id = job->id;
-    return hfi_sqlite_insert_row(store, job);
+    return hfi_sqlite_insert_row(store, job) == 0 ? hfi_sqlite_deps_add(store, put) : store->fault;
+}
+
+bool hfi_sqlite_put_known(struct hfi_sqlite *store, const struct hfi_put *put) {
+    struct hfi_put known = *put;
+    int64_t holder = 0;
+    if (from_elsewhere(&put->job) && inbox_find(store, &known) == 0 && known.existed)
+        return true;
+    return hfi_sqlite_unique_holder(store, &put->job, &holder) == 0 && holder != 0;
 }
 
 static int become(struct hfi_sqlite *store, struct hfi_put *put, const struct hfi_job *holder) {
@@ -167,6 +175,9 @@ int hfi_sqlite_op_put(struct hfi_sqlite *store, struct hfi_op_put *op) {
     if (store->full)
         return hfi_fail(op->op.error, HF_ENOSPC, store->path, "free space; it is taken up again by itself",
                         "the disk is full, nothing new is taken in");
+    int code = hfi_sqlite_deps_check(store, op);
+    if (code != 0)
+        return code;
     for (size_t i = 0; i < op->count; i++)
         if (put_one(store, &op->items[i]) != 0)
             return store->fault;

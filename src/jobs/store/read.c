@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads of jobs: lists, one job with its history, counts. On a handle of their own that cannot write, under its mutex,
+ * Reads of jobs: rows as views, one job with its history and relatives, counts. On a handle of their own that cannot write, under its mutex,
  * each in one short transaction so that no reader keeps the log from being emptied. Any thread but loop and writer.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
+#include "jobs/hands.h"
 #include "jobs/store/internal.h"
 #include "jobs/views.h"
 
-/* After HFI_JOB_COLUMNS: what the writer has in its caches. */
-#define MORE_COLUMNS ", l.queue, l.type, l.downstream, l.breaker_key, l.limit_key, o.max_executions, n.name "
-#define MORE_FROM                                                                                                      \
-    " LEFT JOIN lanes l ON l.id = j.lane LEFT JOIN policies o ON o.id = j.policy_id LEFT JOIN nodes n ON n.id = j.owner "
-enum { QUEUE = HFI_JOB_COLUMN_COUNT, TYPE, DOWNSTREAM, BREAKER_KEY, LIMIT_KEY, POLICY_MAX, OWNER_NAME, CHECKPOINT };
+/* After HFI_JOB_COLUMNS, in the order of HFI_VIEW_COLUMNS. */
+enum {
+    QUEUE = HFI_JOB_COLUMN_COUNT, TYPE, DOWNSTREAM, BREAKER_KEY, LIMIT_KEY, POLICY_MAX, OWNER_NAME, FORCED, FORCED_UNTIL,
+    PHASE, GATE_UNTIL, CHECKPOINT
+};
 
 int hfi_sqlite_read_begin(struct hfi_sqlite *store, struct hf_error *error) {
     pthread_mutex_lock(&store->reading);
@@ -36,11 +38,22 @@ int hfi_sqlite_read_end(struct hfi_sqlite *store, int native, const char *what, 
     return code;
 }
 
-/* The row under the statement as a view; its texts are the statement's, `key` and `owner`. */
-static void fill(struct hfi_sqlite *store, sqlite3_stmt *statement, struct hf_job_view *view, char *key, char *owner) {
+static bool is_kept(sqlite3_stmt *statement, struct hf_wall now) {
+    struct hfi_downstream_state row = {
+        .forced = sqlite3_column_int(statement, FORCED),
+        .forced_until_us = sqlite3_column_int64(statement, FORCED_UNTIL),
+        .phase = sqlite3_column_int(statement, PHASE),
+        .gate_until_us = sqlite3_column_int64(statement, GATE_UNTIL),
+    };
+    return hfi_downstream_keeps(&row, now);
+}
+
+bool hfi_sqlite_read_view(struct hfi_sqlite *store, sqlite3_stmt *statement, const struct hf_job_filter *filter,
+                          struct hf_job_view *view, struct hfi_view_room *room) {
     struct hfi_job job;
     struct hfi_curve policy = {0};
     int64_t policy_id;
+    struct hf_wall now = hfi_wall_now();
     hfi_sqlite_read_row(statement, &job, &policy_id);
     job.queue = hfi_column_text(statement, QUEUE);
     job.type = hfi_column_text(statement, TYPE);
@@ -49,99 +62,46 @@ static void fill(struct hfi_sqlite *store, sqlite3_stmt *statement, struct hf_jo
     job.limit_key = hfi_column_text(statement, LIMIT_KEY);
     if (*job.unique_key)
         hfi_sqlite_unscope(&job);
+    bool kept = is_kept(statement, now);
+    if (filter && !hfi_job_fits(&job, filter, kept, now))
+        return false;
     policy.max_executions = (uint32_t)sqlite3_column_int64(statement, POLICY_MAX);
     job.policy = policy_id != 0 ? &policy : NULL;
-    hfi_text_copy(owner, HFI_NAME_MAX + 1, hfi_column_text(statement, OWNER_NAME));
-    if (!*owner && job.owner != 0)
-        snprintf(owner, HFI_NAME_MAX + 1, "%lld", (long long)job.owner);
-    hfi_job_view_fill(view, &job, owner, store->base.uuid, key);
+    hfi_text_copy(room->owner, sizeof room->owner, hfi_column_text(statement, OWNER_NAME));
+    if (!*room->owner && job.owner != 0)
+        snprintf(room->owner, sizeof room->owner, "%lld", (long long)job.owner);
+    hfi_job_view_fill(view, &job, room->owner, store->base.uuid, room->key);
+    view->shown = hfi_job_shown_text(&job, kept, now);
+    return true;
 }
 
-static void list_sql(char *sql, size_t room, const struct hf_job_filter *filter) {
-    /* the literal lets the partial indexes be used; newest first, so the key runs down */
-    char state[64] = "";
-    if (filter->state >= 0)
-        snprintf(state, sizeof state, " AND j.state = %d", filter->state);
-    snprintf(sql, room,
-             "SELECT " HFI_JOB_COLUMNS MORE_COLUMNS HFI_JOB_FROM MORE_FROM "WHERE j.id < ?1%s%s%s%s ORDER BY j.id DESC LIMIT ?2",
-             state, filter->type ? " AND l.type = ?3" : "", filter->queue ? " AND l.queue = ?4" : "",
-             filter->created_since_us > 0 ? " AND j.created_at_us >= ?5" : "");
-}
-
-static void bind_filter(sqlite3_stmt *statement, const struct hf_job_filter *filter, uint32_t limit) {
-    sqlite3_bind_int64(statement, 1, filter->after_id > 0 ? filter->after_id : INT64_MAX);
-    sqlite3_bind_int64(statement, 2, (int64_t)limit + 1);
-    if (filter->type)
-        sqlite3_bind_text(statement, 3, filter->type, -1, SQLITE_STATIC);
-    if (filter->queue)
-        sqlite3_bind_text(statement, 4, filter->queue, -1, SQLITE_STATIC);
-    if (filter->created_since_us > 0)
-        sqlite3_bind_int64(statement, 5, filter->created_since_us);
-}
-
-/* Steps through a page; SQLite's code, or SQLITE_NOMEM. */
-static int gather(struct hfi_sqlite *store, sqlite3_stmt *statement, uint32_t limit, struct hf_job_list *list) {
-    char key[HFI_IDEMPOTENCY_ROOM], owner[HFI_NAME_MAX + 1];
-    uint32_t count = 0;
-    int64_t last = 0;
-    int native;
-    while ((native = sqlite3_step(statement)) == SQLITE_ROW) {
-        struct hf_job_view view;
-        if (count++ == limit) {
-            hfi_job_list_set_next(list, last);
-            return SQLITE_OK;
-        }
-        fill(store, statement, &view, key, owner);
-        last = view.id;
-        if (hfi_job_list_add(list, &view) != 0)
-            return SQLITE_NOMEM;
-    }
-    return native;
-}
-
-int hfi_sqlite_list_jobs(struct hfi_store *self, const struct hf_job_filter *filter, struct hf_job_list **list,
-                         struct hf_error *error) {
-    struct hfi_sqlite *store = hfi_sqlite_of(self);
-    char sql[2048];
-    sqlite3_stmt *statement = NULL;
-    uint32_t limit = hfi_page_limit(filter->limit);
-    *list = NULL;
-    list_sql(sql, sizeof sql, filter);
-    struct hf_job_list *made;
-    if (hfi_job_list_new(&made) != 0)
-        return hfi_fail(error, HF_ENOMEM, "jobs", NULL, "out of memory");
-    int code = hfi_sqlite_read_begin(store, error);
-    if (code == 0) {
-        int native = sqlite3_prepare_v2(store->reader, sql, -1, &statement, NULL);
-        if (native == SQLITE_OK) {
-            bind_filter(statement, filter, limit);
-            native = gather(store, statement, limit, made);
-        }
-        sqlite3_finalize(statement);
-        code = hfi_sqlite_read_end(store, native, "jobs", error);
-    }
-    if (code == 0)
-        *list = made;
-    else
-        hf_job_list_free(made);
-    return code;
+static int64_t phase_at(sqlite3_stmt *statement, int at) {
+    return sqlite3_column_type(statement, at) == SQLITE_NULL ? -1 : sqlite3_column_int64(statement, at);
 }
 
 static void fill_history(sqlite3_stmt *statement, struct hf_history_view *view) {
-    *view = (struct hf_history_view){
+    struct hfi_history history = {
         .execution = (uint32_t)sqlite3_column_int64(statement, 0),
         .started_at_us = sqlite3_column_int64(statement, 1),
         .ended_at_us = sqlite3_column_int64(statement, 2),
-        .event = hfi_event_name(sqlite3_column_int(statement, 3)),
-        .node = hfi_column_text(statement, 4),
+        .event = sqlite3_column_int(statement, 3),
         .attempts = (uint32_t)sqlite3_column_int64(statement, 5),
         .retries = (uint32_t)sqlite3_column_int64(statement, 6),
         .next_run_at_us = sqlite3_column_int64(statement, 7),
         .error_class = hfi_column_text(statement, 8),
-        .error_type = hfi_column_text(statement, 9),
-        .error_message = hfi_column_text(statement, 10),
-        .rule = hfi_column_text(statement, 11),
+        .breaker = sqlite3_column_int(statement, 12),
+        .state = sqlite3_column_int(statement, 13),
+        .resolve_us = phase_at(statement, 14),
+        .connect_us = phase_at(statement, 15),
+        .tls_us = phase_at(statement, 16),
+        .first_byte_us = phase_at(statement, 17),
+        .total_us = phase_at(statement, 18),
     };
+    hfi_text_copy(history.error_type, sizeof history.error_type, hfi_column_text(statement, 9));
+    hfi_history_view_fill(view, &history, hfi_column_text(statement, 4));
+    view->error_type = hfi_column_text(statement, 9); /* not those of `history`, which go */
+    view->error_message = hfi_column_text(statement, 10);
+    view->rule = hfi_column_text(statement, 11);
 }
 
 static int add_history(struct hfi_sqlite *store, int64_t id, struct hf_job *job) {
@@ -150,7 +110,8 @@ static int add_history(struct hfi_sqlite *store, int64_t id, struct hf_job *job)
     int native = sqlite3_prepare_v2(
         store->reader,
         "SELECT h.execution, h.started_at_us, h.ended_at_us, h.event, n.name, h.attempts, h.retries, h.next_run_at_us, "
-        "e.error_class, e.error_type, e.message, e.rule FROM history h LEFT JOIN history_errors e ON e.job_id = h.job_id "
+        "e.error_class, e.error_type, e.message, e.rule, h.breaker, h.state, h.resolve_us, h.connect_us, h.tls_us, "
+        "h.first_byte_us, h.total_us FROM history h LEFT JOIN history_errors e ON e.job_id = h.job_id "
         "AND e.epoch = h.epoch AND e.ended_at_us = h.ended_at_us AND e.event = h.event LEFT JOIN nodes n ON n.id = h.node "
         "WHERE h.job_id = ?1 ORDER BY h.epoch, h.ended_at_us",
         -1, &statement, NULL);
@@ -168,14 +129,50 @@ static int add_history(struct hfi_sqlite *store, int64_t id, struct hf_job *job)
     return native;
 }
 
+/* Whom it waits for, or who waits for it; all are stepped through, so that they are counted. */
+static int add_links(struct hfi_sqlite *store, int64_t id, struct hf_job *job, bool parents) {
+    sqlite3_stmt *statement;
+    int native = sqlite3_prepare_v2(
+        store->reader,
+        parents ? "SELECT d.parent, d.on_end, j.state, l.type FROM deps d LEFT JOIN jobs j ON j.id = d.parent "
+                  "LEFT JOIN lanes l ON l.id = j.lane WHERE d.child = ?1 ORDER BY d.parent"
+                : "SELECT d.child, d.on_end, j.state, l.type FROM deps d LEFT JOIN jobs j ON j.id = d.child "
+                  "LEFT JOIN lanes l ON l.id = j.lane WHERE d.parent = ?1 ORDER BY d.child LIMIT 100000",
+        -1, &statement, NULL);
+    if (native != SQLITE_OK)
+        return native;
+    sqlite3_bind_int64(statement, 1, id);
+    while ((native = sqlite3_step(statement)) == SQLITE_ROW) {
+        bool gone = sqlite3_column_type(statement, 2) == SQLITE_NULL;
+        struct hf_link_view view = {.id = sqlite3_column_int64(statement, 0), .is_parent = parents,
+                                    .on_end = sqlite3_column_int(statement, 1) != 0,
+                                    .state = gone ? -1 : sqlite3_column_int(statement, 2),
+                                    .type = hfi_column_text(statement, 3)};
+        if (hfi_job_add_link(job, &view) != 0) {
+            native = SQLITE_NOMEM;
+            break;
+        }
+    }
+    sqlite3_finalize(statement);
+    return native;
+}
+
+/* What belongs to the job. */
+static int add_all(struct hfi_sqlite *store, int64_t id, struct hf_job *job) {
+    int native = add_history(store, id, job);
+    if (native == SQLITE_DONE)
+        native = add_links(store, id, job, true);
+    return native == SQLITE_DONE ? add_links(store, id, job, false) : native;
+}
+
 /* The job and its history; `*job` NULL: no such id. SQLite's code. */
 static int get(struct hfi_sqlite *store, int64_t id, struct hf_job **job) {
     sqlite3_stmt *statement;
-    char key[HFI_IDEMPOTENCY_ROOM], owner[HFI_NAME_MAX + 1];
+    struct hfi_view_room room;
     struct hf_job_view view;
     int native = sqlite3_prepare_v2(store->reader,
-                                    "SELECT " HFI_JOB_COLUMNS MORE_COLUMNS
-                                    ", (SELECT bytes FROM checkpoints WHERE job_id = j.id)" HFI_JOB_FROM MORE_FROM
+                                    "SELECT " HFI_JOB_COLUMNS HFI_VIEW_COLUMNS
+                                    ", (SELECT bytes FROM checkpoints WHERE job_id = j.id) FROM jobs j" HFI_VIEW_JOINS
                                     "WHERE j.id = ?1",
                                     -1, &statement, NULL);
     if (native != SQLITE_OK)
@@ -183,10 +180,10 @@ static int get(struct hfi_sqlite *store, int64_t id, struct hf_job **job) {
     sqlite3_bind_int64(statement, 1, id);
     native = sqlite3_step(statement);
     if (native == SQLITE_ROW) {
-        fill(store, statement, &view, key, owner);
+        hfi_sqlite_read_view(store, statement, NULL, &view, &room);
         view.checkpoint = sqlite3_column_blob(statement, CHECKPOINT);
         view.checkpoint_length = (size_t)sqlite3_column_bytes(statement, CHECKPOINT);
-        native = hfi_job_new(&view, job) == 0 ? add_history(store, id, *job) : SQLITE_NOMEM;
+        native = hfi_job_new(&view, job) == 0 ? add_all(store, id, *job) : SQLITE_NOMEM;
     }
     sqlite3_finalize(statement);
     return native;

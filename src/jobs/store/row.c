@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "jobs/store/internal.h"
 
 #define INLINE_PAYLOAD 256 /* bytes that stay in `jobs`; longer ones are not worth rewriting at each step */
@@ -266,6 +267,42 @@ static int insert_spec(struct hfi_sqlite *store, const struct hfi_job *job) {
     return hfi_sql_run(store, statement);
 }
 
+/* Before its spec goes. */
+int hfi_sqlite_tags_drop(struct hfi_sqlite *store, int64_t id) {
+    char tags[HFI_TAGS_MAX + 1] = "", tag[HFI_TAGS_MAX + 1];
+    const char *at = tags;
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_SPEC_TAGS);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, id);
+    if (hfi_sql_row(store, statement))
+        hfi_text_copy(tags, sizeof tags, hfi_column_text(statement, 0));
+    hfi_sql_done(statement);
+    while (store->fault == 0 && hfi_tag_next(&at, tag)) {
+        if (!(statement = hfi_sql(store, HFI_SQL_TAG_DROP)))
+            return store->fault;
+        sqlite3_bind_text(statement, 1, tag, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, 2, id);
+        hfi_sql_run(store, statement);
+    }
+    return store->fault;
+}
+
+/* Each word of its tags, so that lists find it by one. */
+static int insert_tags(struct hfi_sqlite *store, const struct hfi_job *job) {
+    char tag[HFI_TAGS_MAX + 1];
+    for (const char *at = job->tags; hfi_tag_next(&at, tag);) {
+        sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_TAG_ADD);
+        if (!statement)
+            return store->fault;
+        sqlite3_bind_text(statement, 1, tag, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, 2, job->id);
+        if (hfi_sql_run(store, statement) != 0)
+            return store->fault;
+    }
+    return 0;
+}
+
 /* A new job; id, lane and policy are set. 0 or a fault. */
 int hfi_sqlite_insert_row(struct hfi_sqlite *store, struct hfi_job *job) {
     char scope[HFI_UNIQUE_SCOPE_MAX + 1];
@@ -294,7 +331,7 @@ int hfi_sqlite_insert_row(struct hfi_sqlite *store, struct hfi_job *job) {
     hfi_bind_text(statement, 15, job->reason);
     sqlite3_bind_int(statement, 16, spec);
     hfi_bind_bytes(statement, 17, job->payload, job->payload_length > INLINE_PAYLOAD ? 0 : job->payload_length);
-    if (hfi_sql_run(store, statement) != 0 || (spec && insert_spec(store, job) != 0))
+    if (hfi_sql_run(store, statement) != 0 || (spec && (insert_spec(store, job) != 0 || insert_tags(store, job) != 0)))
         return store->fault;
     hfi_sqlite_count(store, -1, job->state);
     if (job->state == HF_JOB_PENDING)
@@ -330,8 +367,9 @@ int hfi_sqlite_become_row(struct hfi_sqlite *store, struct hfi_job *job) {
     hfi_bind_text(statement, 10, job->reason);
     sqlite3_bind_int(statement, 11, spec);
     hfi_bind_bytes(statement, 12, job->payload, job->payload_length > INLINE_PAYLOAD ? 0 : job->payload_length);
-    if (hfi_sql_run(store, statement) != 0 || drop(store, HFI_SQL_PRUNE_SPEC, job->id) != 0 ||
-        drop(store, HFI_SQL_CHECKPOINT_DROP, job->id) != 0 || (spec && insert_spec(store, job) != 0))
+    if (hfi_sql_run(store, statement) != 0 || hfi_sqlite_tags_drop(store, job->id) != 0 ||
+        drop(store, HFI_SQL_PRUNE_SPEC, job->id) != 0 || drop(store, HFI_SQL_CHECKPOINT_DROP, job->id) != 0 ||
+        (spec && (insert_spec(store, job) != 0 || insert_tags(store, job) != 0)))
         return store->fault;
     if (job->state == HF_JOB_PENDING)
         hfi_sqlite_lane_due(store, job->lane, job->run_at_us);

@@ -15,6 +15,15 @@
 #define HFI_JOB_COLUMN_COUNT 46
 #define HFI_JOB_FROM " FROM jobs j LEFT JOIN job_specs p ON p.id = iif(j.has_spec, j.id, NULL) "
 
+/* Beside them, for readers: what the writer has in its caches. */
+#define HFI_VIEW_COLUMNS                                                                                               \
+    ", l.queue, l.type, l.downstream, l.breaker_key, l.limit_key, o.max_executions, n.name, s.forced, "                \
+    "s.forced_until_us, s.phase, s.gate_until_us "
+#define HFI_VIEW_JOINS                                                                                                 \
+    " LEFT JOIN job_specs p ON p.id = iif(j.has_spec, j.id, NULL) LEFT JOIN lanes l ON l.id = j.lane "                 \
+    "LEFT JOIN policies o ON o.id = j.policy_id LEFT JOIN nodes n ON n.id = j.owner "                                  \
+    "LEFT JOIN downstreams s ON s.key = l.breaker_key "
+
 /* What every claim and every plain outcome changes; the rest of the row seldom changes. */
 #define HFI_JOB_HOT                                                                                                    \
     "state = ?5, run_at_us = ?6, epoch = ?7, owner = ?8, executions = ?9, failures = ?10, started_at_us = ?11, "       \
@@ -55,6 +64,9 @@
                "unique_scope, reason, has_spec, payload) "                                                             \
                "VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, 0, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")         \
     X(SPEC_ADD, "INSERT INTO job_specs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")                                   \
+    X(SPEC_TAGS, "SELECT tags FROM job_specs WHERE id = ?1")                                                           \
+    X(TAG_ADD, "INSERT OR IGNORE INTO job_tags VALUES (?1, ?2)")                                                       \
+    X(TAG_DROP, "DELETE FROM job_tags WHERE tag = ?1 AND job_id = ?2")                                                 \
     X(SPEC_KEY, "INSERT INTO job_specs(id, idempotency_key) VALUES (?1, ?2) "                                          \
                 "ON CONFLICT (id) DO UPDATE SET idempotency_key = excluded.idempotency_key")                           \
     X(JOB_HAS_SPEC, "UPDATE jobs SET has_spec = 1 WHERE id = ?1")                                                      \
@@ -88,17 +100,16 @@
     X(JOB_LOAD, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.id = ?1")                                              \
     X(JOB_HOT, "UPDATE jobs SET " HFI_JOB_HOT HFI_JOB_FENCE)                                                           \
     X(JOB_ALL, "UPDATE jobs SET " HFI_JOB_HOT HFI_JOB_COLD HFI_JOB_FENCE)                                              \
-    X(JOB_ASK_CANCEL, "UPDATE jobs SET cancel_requested_at_us = ?2, cancel_by = ?3, cancel_reason = ?4 "               \
-                      "WHERE id = ?1 AND state = 2 AND cancel_requested_at_us IS NULL")                                \
     X(HISTORY_ADD, "INSERT OR REPLACE INTO history(job_id, epoch, ended_at_us, event, execution, started_at_us, "      \
                    "next_run_at_us, node, attempts, retries, resolve_us, connect_us, tls_us, first_byte_us, "          \
-                   "total_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)")              \
+                   "total_us, breaker, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "   \
+                   "?15, ?16, ?17)")                                                                                   \
     X(HISTORY_ERROR_ADD, "INSERT OR REPLACE INTO history_errors VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")              \
     X(RUNNING_OF, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 2 AND j.owner = ?1 AND j.id > ?2 "           \
                   "ORDER BY j.id LIMIT ?3")                                                                            \
     X(OWNED, "SELECT id, epoch, cancel_requested_at_us > 0 FROM jobs WHERE state = 2 AND owner = ?1 "                  \
              "ORDER BY id LIMIT ?2")                                                                                   \
-    X(EXPIRED, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.expires_at_us > 0 "                     \
+    X(EXPIRED, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state < 2 AND j.expires_at_us > 0 "                     \
                "AND j.expires_at_us <= ?1 ORDER BY j.expires_at_us LIMIT ?2")                                          \
     X(DEAD_ADD, "INSERT INTO dead_letters(job_id, death_no, death_class, quarantined, source, source_message_id, "     \
                 "type, queue, downstream, breaker_key, limit_key, priority, content_type, policy_id, max_executions, " \
@@ -150,12 +161,24 @@
     X(SHARE_SET, "INSERT OR REPLACE INTO shares SELECT ?1, id, ?3 FROM nodes WHERE id = ?2 AND gone = 0")              \
     X(SHARE_GONE, "DELETE FROM shares WHERE key = ?1 AND node = ?2")                                                   \
     X(SHARES_GONE, "DELETE FROM shares WHERE node = ?1")                                                               \
-    X(PRUNE_LOOK, "SELECT id, state, finished_at_us FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2")                     \
+    X(PRUNE_LOOK, "SELECT id, state, finished_at_us, has_spec FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2")           \
     X(PRUNE_JOB, "DELETE FROM jobs WHERE id = ?1")                                                                     \
     X(PRUNE_SPEC, "DELETE FROM job_specs WHERE id = ?1")                                                               \
     X(PRUNE_HISTORY, "DELETE FROM history WHERE job_id = ?1")                                                          \
     X(PRUNE_ERRORS, "DELETE FROM history_errors WHERE job_id = ?1")                                                    \
-    X(PRUNE_DEPS, "DELETE FROM deps WHERE parent = ?1")                                                                \
+    X(PRUNE_DEPS, "DELETE FROM deps WHERE child = ?1")                                                                 \
+    X(PRUNE_PARENT, "DELETE FROM deps WHERE parent = ?1 AND (on_end OR ?2)")                                           \
+    X(DEPS_ANY, "SELECT 1 FROM deps LIMIT 1")                                                                          \
+    X(DEP_ADD, "INSERT OR IGNORE INTO deps(parent, child, on_end) VALUES (?1, ?2, ?3)")                                \
+    X(DEPS_CHILDREN, "SELECT child FROM deps WHERE parent = ?1 AND child > ?2 ORDER BY child LIMIT ?3")                \
+    X(DEPS_PARENTS, "SELECT d.parent, p.state, d.on_end FROM deps d LEFT JOIN jobs p ON p.id = d.parent "              \
+                    "WHERE d.child = ?1 ORDER BY d.parent LIMIT ?2")                                                   \
+    X(RELEASE_ADD, "INSERT INTO releases VALUES (?1, ?2) ON CONFLICT (parent) DO UPDATE "                              \
+                   "SET after_child = min(after_child, excluded.after_child)")                                         \
+    X(RELEASE_FIND, "SELECT 1 FROM releases WHERE parent = ?1")                                                        \
+    X(RELEASE_NEXT, "SELECT parent, after_child FROM releases ORDER BY parent LIMIT 1")                                \
+    X(RELEASE_DONE, "DELETE FROM releases WHERE parent = ?1")                                                          \
+    X(WAITING_AFTER, "SELECT id FROM jobs WHERE state = 1 AND id > ?1 ORDER BY id LIMIT ?2")                           \
     X(PRUNE_DEAD, "DELETE FROM dead_letters WHERE id IN (SELECT d.id FROM dead_letters d WHERE d.status > 0 "          \
                   "AND d.settled_at_us < ?1 AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.dead_id = d.id "            \
                   "AND a.state <> 1) LIMIT ?2)")                                                                       \

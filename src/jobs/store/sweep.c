@@ -147,29 +147,12 @@ int hfi_sqlite_op_quarantine(struct hfi_sqlite *store, struct hfi_op_quarantine 
     return store->fault;
 }
 
-/* It runs: its node hears of it at its next beat. */
-static int ask(struct hfi_sqlite *store, struct hfi_op_cancel *op) {
-    char actor[HFI_NAME_MAX + 1], reason[512];
-    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_JOB_ASK_CANCEL);
-    if (!statement)
-        return store->fault;
-    hfi_text_copy(actor, sizeof actor, op->actor);
-    hfi_text_copy(reason, sizeof reason, op->reason);
-    sqlite3_bind_int64(statement, 1, op->id);
-    sqlite3_bind_int64(statement, 2, op->now.us);
-    hfi_bind_text(statement, 3, actor);
-    hfi_bind_text(statement, 4, reason);
-    op->requested = true;
-    return hfi_sql_run(store, statement);
-}
-
 static int cancel(struct hfi_sqlite *store, struct hfi_op_cancel *op, const struct hfi_job *job) {
     struct hfi_hand hand;
     size_t none = 0;
-    hfi_hand_cancel(&hand, op);
-    if (job->state == HF_JOB_RUNNING)
-        ask(store, op);
-    else if (!change_one(store, NULL, &hand, job, NULL, &none) && store->fault == 0)
+    hfi_hand_cancel(&hand, op, job);
+    op->requested = job->state == HF_JOB_RUNNING; /* its node hears of it at its next beat */
+    if (!change_one(store, NULL, &hand, job, NULL, &none) && store->fault == 0)
         return hfi_fail(op->op.error, HF_ESTATE, "job", NULL, "%lld is %s already", (long long)op->id,
                         hf_job_state_name(job->state));
     if (store->fault == 0)

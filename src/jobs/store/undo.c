@@ -9,7 +9,7 @@
 
 struct hfi_undo_entry {
     struct hfi_op *op;
-    int64_t after_id;                  /* SWEEP */
+    int64_t after_id;                  /* SWEEP, RELEASE */
     struct hfi_downstream_state state; /* DOWNSTREAM */
 };
 
@@ -29,6 +29,8 @@ int hfi_undo_note(struct hfi_undo *undo, struct hfi_op *op) {
     entry->op = op;
     if (op->kind == HFI_OP_SWEEP)
         entry->after_id = ((struct hfi_op_sweep *)whole)->after_id;
+    if (op->kind == HFI_OP_RELEASE)
+        entry->after_id = ((struct hfi_op_release *)whole)->after_id;
     if (op->kind == HFI_OP_DOWNSTREAM)
         entry->state = ((struct hfi_op_downstream *)whole)->state;
     return 0;
@@ -64,6 +66,9 @@ static void restore(struct hfi_undo_entry *entry) {
     case HFI_OP_SWEEP:
         DROP(hfi_op_sweep, notes, note_count);
         ((struct hfi_op_sweep *)op)->after_id = entry->after_id;
+        break;
+    case HFI_OP_RELEASE:
+        ((struct hfi_op_release *)op)->after_id = entry->after_id;
         break;
     case HFI_OP_QUARANTINE:
         DROP(hfi_op_quarantine, notes, note_count);

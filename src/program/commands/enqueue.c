@@ -112,7 +112,9 @@ const struct hfi_command hfi_command_enqueue = {
              "curve, executions) is fixed with the job. --ndjson reads lines such as\n"
              "{\"type\":\"charge\",\"payload\":{\"amount\":7}} with the fields type, payload (a text: its bytes; else its compact JSON)\n"
              "or payload_base64, queue, priority, in, at, max_executions, curve, unique, replace, unique_for, limit, expires_in, correlation,\n"
-             "downstream, content_type, idempotency_key, tags, source, source_message_id; flags and TYPE are defaults for them.\n"
+             "downstream, content_type, idempotency_key, tags, source, source_message_id, after_jobs ([17,18]), after_ended; flags and TYPE are defaults for them.\n"
+             "A job that waits for others (--after-jobs) is cancelled when one of them does not succeed, and waits again when that one\n"
+             "is requeued; a redrive makes another job, which frees nobody. It has to name jobs that are in the store.\n"
              "It commits 500 lines at a time; a wrong line is named and nothing of its 500 is enqueued.",
     .example = "holdfast enqueue charge '{\"order\":17}' --unique order-17 --in 5m\n"
                "holdfast enqueue --ndjson jobs.ndjson",

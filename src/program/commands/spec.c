@@ -5,7 +5,9 @@
  */
 #include "program/commands/spec.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "holdfast/units.h"
@@ -44,6 +46,25 @@ int hfi_waits_parse(const char *text, int64_t *waits, uint32_t *count) {
     }
 }
 
+/* "17,18" into ids: false when it is not a list of them, or one of too many. */
+static bool split_ids(const char *text, int64_t *ids, uint32_t *count) {
+    *count = 0;
+    for (;;) {
+        char *end = NULL;
+        text += strspn(text, " ");
+        errno = 0;
+        long long id = *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : 0;
+        if (id < 1 || errno != 0 || *count == HF_AFTER_MAX)
+            return false;
+        ids[(*count)++] = id;
+        text = end + strspn(end, " ");
+        if (!*text)
+            return true;
+        if (*text++ != ',')
+            return false;
+    }
+}
+
 /* `NAME:KEY` in place of two texts. */
 static bool split_limit(struct hfi_arena *arena, const char *text, struct hf_job_spec *spec) {
     const char *colon = strchr(text, ':');
@@ -66,6 +87,12 @@ int hfi_spec_from_flags(struct hfi_spec *to, const struct hfi_options *options, 
         return hfi_usage("curve", "write \"60s,5m,30m\", 64 waits at most", "`%s` is not a list of durations", curve);
     if (limit && !split_limit(arena, limit, spec))
         return hfi_usage("limit", "write tenant:42", "`%s` is not NAME:KEY", limit);
+    const char *after = hfi_flag_text(options, "after-jobs", NULL);
+    if (after && !split_ids(after, to->after, &spec->after_count))
+        return hfi_usage("after-jobs", "write 17,18, 16 ids at most", "`%s` is not a list of job ids", after);
+    spec->after_on_end = hfi_flag(options, "after-ended")->given;
+    if (spec->after_on_end && !after)
+        return hfi_usage("after-ended", "add --after-jobs ID", "there is no job to wait for");
     spec->queue = hfi_flag_text(options, "queue", NULL);
     spec->priority = (int32_t)hfi_flag_number(options, "priority", 0);
     spec->max_executions = (uint32_t)hfi_flag_number(options, "max-executions", 0);
@@ -204,6 +231,23 @@ static int take_limit(struct line *line, const json_t *value) {
     return code;
 }
 
+static int take_after_ended(struct line *line, const json_t *value) {
+    line->to->spec.after_on_end = json_is_true(value);
+    return json_is_boolean(value) ? 0 : refuse(line, "after_ended", "write true or false", "it is neither true nor false");
+}
+
+static int take_after(struct line *line, const json_t *value) {
+    struct hf_job_spec *spec = &line->to->spec;
+    bool right = json_is_array(value) && json_array_size(value) > 0 && json_array_size(value) <= HF_AFTER_MAX;
+    spec->after_count = 0;
+    for (size_t i = 0; right && i < json_array_size(value); i++) {
+        const json_t *id = json_array_get(value, i);
+        right = json_is_integer(id) && json_integer_value(id) > 0;
+        line->to->after[spec->after_count++] = json_integer_value(id);
+    }
+    return right ? 0 : refuse(line, "after_jobs", "write [17, 18], 16 at most", "it is not a list of job ids");
+}
+
 static const struct {
     const char *key;
     size_t offset;
@@ -219,7 +263,8 @@ static const struct {
     {"source", offsetof(struct hf_job_spec, source)},
     {"source_message_id", offsetof(struct hf_job_spec, source_message_id)},
 };
-static const char *const others[] = {"payload", "payload_base64", "priority", "in", "at", "max_executions", "curve", "limit", "expires_in", "replace", "unique_for"};
+static const char *const others[] = {"payload", "payload_base64", "priority", "in", "at", "max_executions", "curve", "limit", "expires_in",
+                                     "replace", "unique_for", "after_jobs", "after_ended"};
 
 static int unknown(struct line *line, const char *key) {
     struct hfi_nearest nearest;
@@ -259,6 +304,10 @@ static int take(struct line *line, const char *key, const json_t *value) {
         return take_replace(line, value);
     if (strcmp(key, "unique_for") == 0)
         return take_span(line, key, value, &spec->unique_window_ms);
+    if (strcmp(key, "after_jobs") == 0)
+        return take_after(line, value);
+    if (strcmp(key, "after_ended") == 0)
+        return take_after_ended(line, value);
     if (strcmp(key, "priority") == 0) {
         code = take_number(line, key, value, 0, 9, &number);
         spec->priority = (int32_t)number;
@@ -288,6 +337,8 @@ int hfi_spec_from_json(struct hfi_spec *to, const json_t *object, const char *te
         if (code != 0)
             return code;
     }
+    if (to->spec.after_on_end && to->spec.after_count == 0)
+        return refuse(&line, "after_ended", "add \"after_jobs\"", "there is no job to wait for");
     return to->spec.type ? 0 : refuse(&line, "type", "add \"type\", or name it on the command line", "it is missing");
 }
 
@@ -310,4 +361,6 @@ void hfi_spec_complete(struct hfi_spec *to, const struct hfi_config *config) {
     }
     if (spec->curve_length > 0)
         spec->curve_ms = to->waits;
+    if (spec->after_count > 0)
+        spec->after_jobs = to->after;
 }

@@ -12,6 +12,7 @@
 struct hfi_spec {
     struct hf_job_spec spec;
     int64_t waits[HF_CURVE_MAX];
+    int64_t after[HF_AFTER_MAX];
 };
 
 /* The flags of `enqueue` that describe a job; texts stay the options'. 0, or an exit code after a complaint. */
@@ -31,7 +32,9 @@ struct hfi_spec {
         {.name = "downstream", .kind = HFI_FLAG_TEXT, .value = "D", .help = "downstream (default: the type's)"},                 \
         {.name = "content-type", .kind = HFI_FLAG_TEXT, .value = "T", .help = "media type of the payload"},                      \
         {.name = "idempotency-key", .kind = HFI_FLAG_TEXT, .value = "K", .help = "sent with every attempt (default: made up)"},  \
-        {.name = "tags", .kind = HFI_FLAG_TEXT, .value = "A,B", .help = "words to find it by"}
+        {.name = "tags", .kind = HFI_FLAG_TEXT, .value = "A,B", .help = "words to find it by"},                                          \
+        {.name = "after-jobs", .kind = HFI_FLAG_TEXT, .value = "ID,…", .help = "waits until these have succeeded, 16 at most"},   \
+        {.name = "after-ended", .kind = HFI_FLAG_SWITCH, .help = "with --after-jobs: until they have ended, whichever way"}
 
 int hfi_spec_from_flags(struct hfi_spec *to, const struct hfi_options *options, int64_t now_us);
 

@@ -14,6 +14,7 @@ int64_t hfi_ago_us(int64_t ms) {
 
 static void job_texts(json_t *object, const struct hf_job_view *job) {
     hfi_json_text(object, "state", hf_job_state_name(job->state));
+    hfi_json_text(object, "shown", job->shown);
     hfi_json_text(object, "type", job->type);
     hfi_json_text(object, "queue", job->queue);
     hfi_json_text(object, "downstream", job->downstream);
@@ -29,6 +30,9 @@ static void job_texts(json_t *object, const struct hf_job_view *job) {
     hfi_json_text(object, "error_type", job->error_type);
     hfi_json_text(object, "error_message", job->error_message);
     hfi_json_text(object, "cancel_reason", job->cancel_reason);
+    hfi_json_text(object, "cancel_by", job->cancel_by);
+    hfi_json_text(object, "source", job->source);
+    hfi_json_text(object, "source_message_id", job->source_message_id);
 }
 
 json_t *hfi_job_json(const struct hf_job_view *job, bool whole) {
@@ -89,7 +93,7 @@ static void show_time(const char *label, int64_t at_us) {
 
 void hfi_show_job(const struct hf_job_view *job) {
     hfi_field("job", "%lld", (long long)job->id);
-    hfi_field("state", "%s%s%s", hf_job_state_name(job->state), *job->not_before_reason ? ", waits for " : "",
+    hfi_field("state", "%s%s%s", job->shown, *job->not_before_reason ? ", waits for " : "",
               job->not_before_reason);
     hfi_field("type", "%s", job->type);
     hfi_field("queue", "%s, priority %d", job->queue, job->priority);
@@ -107,7 +111,8 @@ void hfi_show_job(const struct hf_job_view *job) {
     hfi_field("limit key", "%s", job->limit_key);
     hfi_field("correlation id", "%s", job->correlation_id);
     hfi_field("tags", "%s", job->tags);
-    hfi_field("cancel reason", "%s", job->cancel_reason);
+    hfi_field("cancel reason", "%s%s%s", job->cancel_reason, *job->cancel_by ? ", by " : "", job->cancel_by);
+    hfi_field("source", "%s%s%s", job->source, *job->source ? " " : "", job->source_message_id);
     show_time("created at", job->created_at_us);
     show_time("run at", job->run_at_us);
     show_time("started at", job->started_at_us);

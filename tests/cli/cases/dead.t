@@ -32,7 +32,7 @@ ID  STATE        TYPE          QUEUE    EXECUTIONS  RUN AT                      
 ~  2  dead         bad           default           1  TIME  exit.65
 ~  1  succeeded    ok            default           1  TIME  -
 $ holdfast job show 1 --json
-~ .*"state":"succeeded".*"result":"hello","history":\[\{"execution":1,"event":"succeeded",.*"node":"n1",.*\}\]\}
+~ .*"state":"succeeded".*"result":"hello",.*"history":\[\{"execution":1,"event":"succeeded","shown":"succeeded",.*"node":"n1",.*\}\]\}
 $ holdfast dead list --json
 ~ \{"items":\[.*"next":null\}
 $ holdfast dead list --class permanent

@@ -37,7 +37,7 @@ $ holdfast enqueue chrage --in 1h
 # What the configuration says about a type is fixed with the job.
 $ holdfast job show 1
 job                1
-state              pending
+state              ready
 type               charge
 queue              default, priority 7
 downstream         pay
@@ -51,13 +51,13 @@ run at             TIME
 payload            11 bytes, application/json
 payload            {"order":1}
 $ holdfast job show 2 --json
-~ \{"id":2,"state":"pending","type":"nop","queue":"reports","downstream":null,.*"idempotency_key":"UUID-2",.*"max_executions":2,.*"payload_bytes":2,"payload_base64":"Af8=","history":\[\]\}
+~ \{"id":2,"state":"pending","shown":"ready","type":"nop","queue":"reports","downstream":null,.*"idempotency_key":"UUID-2",.*"max_executions":2,.*"payload_bytes":2,"payload_base64":"Af8=",.*"parents":\[\],"children":\[\],"child_count":0,"history":\[\]\}
 $ holdfast job show 4 --json
 ~ .*"idempotency_key":"my-key",.*"max_executions":1,"max_executions_explicit":true,.*"payload":"from a file".*
 $ holdfast job list --queue reports --limit 2
-ID  STATE    TYPE  QUEUE    EXECUTIONS  RUN AT                       ERROR
-~  4  pending  nop   reports           0  TIME  -
-~  3  pending  nop   reports           0  TIME  -
+ID  STATE      TYPE  QUEUE    EXECUTIONS  RUN AT                       ERROR
+~  4  ready      nop   reports           0  TIME  -
+~  3  scheduled  nop   reports           0  TIME  -
 more: --after 3
 $ holdfast job list --queue reports --limit 2 --after 3 --json
 ~ \{"items":\[\{"id":2,.*\}\],"next":null\}
