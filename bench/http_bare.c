@@ -15,6 +15,7 @@
 
 #include "meter.h"
 
+/* So few events a turn that what was read is still in the cache when it is sent again: 256 is up to 15 % slower. */
 enum { DESCRIPTORS = 4096, EVENTS = 32 };
 
 static CURLM *multi;
