@@ -14,6 +14,7 @@
 #include "http.h"
 #include "job.h"
 #include "log.h"
+#include "once.h"
 #include "outbox.h"
 #include "outcome.h"
 #include "policy.h"
@@ -22,5 +23,6 @@
 #include "store.h"
 #include "units.h"
 #include "version.h"
+#include "work.h"
 
 #endif

@@ -13,6 +13,7 @@
 #include "outbox.h"
 #include "queue.h"
 #include "store.h"
+#include "work.h"
 
 HF_BEGIN
 
@@ -100,6 +101,9 @@ struct hf_type_options {
     size_t never_retry_count;
     const struct hf_rule *rules; /* http: NULL; on answers and failures, before those of the downstream: classify.h */
     size_t rule_count;
+    int64_t heartbeat_timeout_ms; /* native: 0 = off; a handler silent for that long is lapsed [C10] */
+    int64_t abandon_after_ms;     /* native: -1 = the runner's; 0 = never */
+    const char *labels;           /* "": comma separated, for handlers and observers to read [S1.26] */
 };
 static inline void hf_type_options_init(struct hf_type_options *options) {
     memset(options, 0, sizeof *options);
@@ -110,6 +114,8 @@ static inline void hf_type_options_init(struct hf_type_options *options) {
     options->method = "POST";
     options->path = "";
     options->kill_grace_ms = 5000;
+    options->abandon_after_ms = -1;
+    options->labels = "";
 }
 
 /* The same in one line, for a handler in C. */
@@ -160,6 +166,12 @@ struct hf_runner_options {
     size_t limit_count;
     const struct hf_outbox_options *outboxes; /* of applications; this node relays them */
     size_t outbox_count;
+    /*
+     * A native handler that still runs so long after its limit loses its slot to a fresh thread and its job is lapsed;
+     * while it lives this node starts no other job of its type. 5 m; 0 = never.
+     */
+    int64_t abandon_after_ms;
+    uint32_t max_abandoned;       /* 0 = `workers`; with so many alive the node drains and ends with 1 */
 };
 HF_API void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t size);
 static inline void hf_runner_options_init(struct hf_runner_options *options) {
@@ -182,31 +194,59 @@ struct hf_runner;
 HF_API int hf_runner_new(struct hf_store *store, const struct hf_runner_options *options, struct hf_runner **runner,
                          struct hf_error *error);
 
-/* One execution of a job, as its handler sees it. Lives until the handler ended it. */
-struct hf_work;
-
-/*
- * What a handler returns: only what one of the hf_work_ok … functions gave it. Anything else, 0 included, is a
- * failure of type `handler.unknown_result` [S0.1].
- */
-enum hf_result {
-    HF_RESULT_OK = 0x4801,
-    HF_RESULT_FAILED = 0x4802,
-    HF_RESULT_PERMANENT = 0x4803,
-    HF_RESULT_SNOOZE = 0x4804,
-    HF_RESULT_CANCEL = 0x4805
-};
-
-/*
- * Runs on a worker thread (sync) with all signals blocked, never twice at once for one execution. It must return: a
- * pthread_exit is a failure of type `handler.thread_exit`, and a C++ exception that leaves it ends the process through
- * std::terminate, so its jobs lapse as crashes; catch it and say hf_work_failed.
- */
-typedef enum hf_result (*hf_handler_fn)(struct hf_work *work, void *user);
-
 /* A native handler for `type`. HF_EEXIST: registered already. Before hf_runner_run or _start. */
 HF_API int hf_runner_register(struct hf_runner *runner, const struct hf_type_options *type, hf_handler_fn handler,
                               void *user, struct hf_error *error);
+/* An asynchronous one, on the loop thread: see hf_async_handler_fn. Takes no worker slot. Else as hf_runner_register. Since 0.1. */
+HF_API int hf_runner_register_async(struct hf_runner *runner, const struct hf_type_options *type,
+                                    hf_async_handler_fn handler, void *user, struct hf_error *error);
+
+/* What became of a job in one transition that this node made, as committed. Texts live during the call; "" when absent. */
+struct hf_transition_view {
+    uint32_t size;
+    int32_t state;         /* enum hf_job_state, from now on */
+    int64_t job;
+    const char *type, *queue, *correlation_id;
+    const char *event;     /* `succeeded`, `failed`, `snoozed`, `lapsed` … as in a job's history */
+    uint32_t execution;
+    bool terminal;         /* it will not run again by itself */
+    bool late;             /* succeeded, but past its execution timeout [S2.8] */
+    const char *error_class, *error_type, *message, *rule;
+    int64_t at_us, run_at_us; /* run_at_us: of the next execution; 0 none */
+    int64_t dead_letter;   /* 0: none was made */
+};
+typedef void (*hf_transition_fn)(const struct hf_transition_view *transition, void *user);
+/*
+ * Hears of the ends of this node's executions, and of deaths and quarantines that this node found, each after its
+ * commit: nothing can be vetoed or changed any more [S1.24]. On the loop thread: be quick, and no blocking function. An
+ * observer that has to hear of every end, also after a crash, enqueues a continuation instead. Any number; before the
+ * run. HF_ESTATE: it runs; HF_ENOMEM. Since 0.1.
+ */
+HF_API int hf_runner_observe(struct hf_runner *runner, hf_transition_fn observer, void *user);
+
+/* A failure that is about to be retried. */
+struct hf_retry_view {
+    uint32_t size;
+    uint32_t execution, failures, max_executions; /* failures: this one included */
+    int64_t job;
+    const char *type, *queue;
+    const struct hf_outcome *outcome;
+    int64_t delay_ms; /* as planned, jitter included */
+    int64_t cap_ms;   /* the longest that a hook may ask for: the longest wait of the curve, or of Retry-After */
+};
+struct hf_retry_ruling {
+    uint32_t size;
+    bool permanent;   /* no retry: the job dies now, class permanent, rule `retry_hook` */
+    int64_t delay_ms; /* as planned; another one is cut to 0 … cap_ms, reason `retry_hook` */
+};
+typedef void (*hf_retry_fn)(const struct hf_retry_view *retry, struct hf_retry_ruling *ruling, void *user);
+/*
+ * The retry hook [S1.25]: asked once for each execution of this node that failed or timed out and would be retried,
+ * before that is written; `ruling` comes as planned. It only decides: loop thread, no blocking function, no effects (the
+ * write may still be lost). Not asked for jobs taken over from nodes that died. One per runner, before the run.
+ * HF_EEXIST: there is one; HF_ESTATE: it runs. Since 0.1.
+ */
+HF_API int hf_runner_on_retry(struct hf_runner *runner, hf_retry_fn hook, void *user);
 
 /* Runs until stopped, or until idle with until_idle; blocks the caller, whose thread becomes the loop thread. 0, or 1 when a drain ended with jobs left to their leases. */
 HF_API int hf_runner_run(struct hf_runner *runner, struct hf_error *error);
@@ -239,6 +279,10 @@ struct hf_runner_counts {
     uint64_t relayed;    /* rows of outboxes that became jobs, or were known already */
     uint64_t poisoned;   /* rows of outboxes that became dead letters */
     int64_t outbox_oldest_ms; /* age of the oldest row that waits in any of them, now; 0: none does [S0.34] */
+    uint64_t late;       /* of succeeded: past their limit */
+    uint64_t silent;     /* executions that were lapsed because no heartbeat came */
+    uint64_t abandoned;  /* executions that were lapsed because their handler did not return; `silent` ones included */
+    uint64_t abandoned_live; /* of these: handlers that have not returned, now */
 };
 static inline void hf_runner_counts_init(struct hf_runner_counts *counts) {
     memset(counts, 0, sizeof *counts);
@@ -256,33 +300,6 @@ HF_API struct hf_downstream *hf_runner_downstream(struct hf_runner *runner, cons
  */
 HF_API int hf_runner_reload(struct hf_runner *runner, const struct hf_downstream_options *downstreams, size_t count,
                             struct hf_error *error);
-
-/* For handlers; any thread while the work lives. Texts and bytes belong to the work. */
-HF_API int64_t hf_work_job(const struct hf_work *work);
-HF_API const char *hf_work_type(const struct hf_work *work);
-HF_API const char *hf_work_key(const struct hf_work *work); /* stable over executions, requeue and redrive */
-HF_API uint32_t hf_work_execution(const struct hf_work *work); /* 1 first [S1.7] */
-HF_API uint32_t hf_work_max_executions(const struct hf_work *work);
-HF_API const void *hf_work_payload(const struct hf_work *work, size_t *length);
-HF_API int64_t hf_work_remaining_ms(const struct hf_work *work); /* of the execution timeout; INT64_MAX without one */
-HF_API bool hf_work_is_cancelled(const struct hf_work *work);
-HF_API struct hf_client *hf_work_client(const struct hf_work *work);
-
-/* hf_call with the job's idempotency key and the total cut to what is left of the execution timeout. */
-HF_API int hf_work_call(struct hf_work *work, const struct hf_request *request, struct hf_response **response,
-                        struct hf_error *error);
-
-/* One such call, whose outcome becomes that of the execution, as it is: what most handlers return. */
-HF_API enum hf_result hf_work_forward(struct hf_work *work, const struct hf_request *request);
-
-/* How it ended. Each returns what the handler has to return; the last one before that counts. */
-/* `result` is copied, at most 64 KiB: more is a permanent failure `result.too_big`. */
-HF_API enum hf_result hf_work_ok(struct hf_work *work, const void *result, size_t length);
-HF_API enum hf_result hf_work_end_as(struct hf_work *work, const struct hf_outcome *outcome); /* success, failure, rejected: as it is */
-HF_API enum hf_result hf_work_failed(struct hf_work *work, const char *error_type, const char *message);
-HF_API enum hf_result hf_work_permanent(struct hf_work *work, const char *error_type, const char *message);
-HF_API enum hf_result hf_work_snooze(struct hf_work *work, int64_t for_ms); /* no failure counted; 0 = now */
-HF_API enum hf_result hf_work_cancel(struct hf_work *work, const char *reason);
 
 HF_END
 

@@ -230,17 +230,45 @@ int hf_runner_new(struct hf_store *store, const struct hf_runner_options *option
     return 0;
 }
 
-int hf_runner_register(struct hf_runner *runner, const struct hf_type_options *type, hf_handler_fn handler, void *user,
-                       struct hf_error *error) {
-    if (runner == NULL || type == NULL || handler == NULL)
-        return hfi_fail(error, HF_EINVAL, "runner", NULL, "no runner, type or handler");
+static bool has_begun(struct hf_runner *runner) {
     pthread_mutex_lock(&runner->lock);
-    bool running = runner->stage != MADE;
+    bool begun = runner->stage != MADE;
     pthread_mutex_unlock(&runner->lock);
-    if (running)
+    return begun;
+}
+
+static int may_register(struct hf_runner *runner, const struct hf_type_options *type, bool handler,
+                        struct hf_error *error) {
+    if (runner == NULL || type == NULL || !handler)
+        return hfi_fail(error, HF_EINVAL, "runner", NULL, "no runner, type or handler");
+    if (has_begun(runner))
         return hfi_fail(error, HF_ESTATE, type->name == NULL ? "type" : type->name, "register before the run",
                         "the runner runs already");
-    return hfi_rulebook_add(runner->book, type, handler, user, error);
+    return 0;
+}
+
+int hf_runner_register(struct hf_runner *runner, const struct hf_type_options *type, hf_handler_fn handler, void *user,
+                       struct hf_error *error) {
+    int code = may_register(runner, type, handler != NULL, error);
+    return code != 0 ? code : hfi_rulebook_add(runner->book, type, handler, user, error);
+}
+
+int hf_runner_register_async(struct hf_runner *runner, const struct hf_type_options *type, hf_async_handler_fn handler,
+                             void *user, struct hf_error *error) {
+    int code = may_register(runner, type, handler != NULL, error);
+    return code != 0 ? code : hfi_rulebook_add_async(runner->book, type, handler, user, error);
+}
+
+int hf_runner_observe(struct hf_runner *runner, hf_transition_fn observer, void *user) {
+    if (runner == NULL || observer == NULL)
+        return HF_EINVAL;
+    return has_begun(runner) ? HF_ESTATE : hfi_runner_observe(runner->node, observer, user);
+}
+
+int hf_runner_on_retry(struct hf_runner *runner, hf_retry_fn hook, void *user) {
+    if (runner == NULL || hook == NULL)
+        return HF_EINVAL;
+    return has_begun(runner) ? HF_ESTATE : hfi_runner_on_retry(runner->node, hook, user);
 }
 
 /* ------------------------------------------------------------------ run */
@@ -435,8 +463,8 @@ int hf_runner_drain(struct hf_runner *runner) {
 void hf_runner_free(struct hf_runner *runner) {
     if (runner == NULL)
         return;
-    int result = hf_runner_drain(runner);
-    if (result == 1 && hfi_runner_abandoned(runner->node))
+    hf_runner_drain(runner);
+    if (hfi_runner_abandoned(runner->node))
         return; /* a handler that never returned still uses all of it */
     free_parts(runner);
 }

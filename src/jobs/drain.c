@@ -46,7 +46,7 @@ static void leave_to_lease(struct hfi_runner *runner) {
     for (struct hf_work *work = runner->first; work != NULL; work = work->next) {
         hfi_log(HF_LOG_ERROR, "job.left", HFI_I("job", work->job->id), HFI_S("type", work->job->type),
                 HFI_S("why", "its handler did not return"), NULL);
-        runner->abandoned = true;
+        runner->abandoned = runner->jobs_left = true;
         runner->code = 1;
     }
     hfi_execute_let_go(runner);

@@ -40,6 +40,8 @@ static void by_outcome(struct hfi_execution *execution, struct hfi_event *event)
         outcome->sent = HF_SENT_MAYBE;
     event->outcome = outcome;
     event->kind = HFI_EVENT_FAILED;
+    if (execution->work.ending.causes == 1)
+        event->cause = execution->work.ending.cause;
     if (outcome->kind != HF_OUTCOME_REJECTED || reached_a_wire(&execution->work))
         return;
     if (fails_plainly(execution)) {
@@ -63,6 +65,14 @@ static void timed_out(struct hfi_execution *execution, struct hfi_event *event) 
     event->outcome = outcome;
 }
 
+/* A success past its limit counts, and is shown as what it is [S2.8]. */
+static int64_t late_ms(const struct hfi_execution *execution) {
+    if (!execution->timed_out)
+        return 0;
+    int64_t past = hfi_sub(hfi_runner_mono(execution->runner).us, execution->work.deadline.us) / 1000;
+    return past > 0 ? past : 1;
+}
+
 static void by_result(struct hfi_execution *execution, struct hfi_event *event) {
     struct hfi_ending *ending = &execution->work.ending;
     switch (ending->result) {
@@ -71,10 +81,13 @@ static void by_result(struct hfi_execution *execution, struct hfi_event *event) 
         event->outcome = ending->outcome.touched ? &ending->outcome : NULL;
         event->result = ending->data;
         event->result_length = ending->length;
+        event->late_ms = late_ms(execution);
         return;
     case HF_RESULT_SNOOZE:
         event->kind = HFI_EVENT_SNOOZED;
         event->delay_ms = ending->delay_ms;
+        if (ending->until_us != 0)
+            event->delay_ms = hfi_sub(ending->until_us, event->now.us) / 1000;
         return;
     case HF_RESULT_CANCEL:
         event->kind = HFI_EVENT_CANCELLED;
@@ -131,6 +144,13 @@ void hfi_ending_event(const struct hfi_runner *runner, struct hfi_execution *exe
     event->now = hfi_runner_wall(runner);
     event->node = work->job->owner;
     event->may_have_sent = atomic_load(&work->may_have_sent);
+    if (execution->abandoned) { /* what its handler says is its own thread's, and comes too late */
+        event->kind = HFI_EVENT_LAPSED;
+        event->error_type = execution->lapse_type;
+        event->message = execution->lapse_message;
+        event->may_have_sent = true;
+        return;
+    }
     if (execution->dropped >= 2) { /* what it said cannot be stored */
         event->kind = HFI_EVENT_LAPSED;
         event->error_type = "lease.lapsed";
@@ -196,15 +216,18 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
     const struct hfi_op_apply *op = &execution->apply;
     pthread_mutex_lock(&runner->lock);
     ++*counter(runner, op);
+    runner->counts.late += op->event.kind == HFI_EVENT_SUCCEEDED && op->event.late_ms > 0;
     runner->counts.running--;
     pthread_mutex_unlock(&runner->lock);
+    if (runner->onlookers != NULL)
+        hfi_observe_end(runner, execution);
     if (op->change.has_death) {
         log_death(runner, execution);
         if (runner->alerts != NULL)
             hfi_alerts_wake(runner->alerts);
         return;
     }
-    if (op->event.kind == HFI_EVENT_FAILED) {
+    if (op->event.kind == HFI_EVENT_FAILED || op->event.kind == HFI_EVENT_LAPSED) {
         log_retry(execution);
         return;
     }
@@ -220,8 +243,11 @@ static void log_note(const struct hfi_runner *runner, const struct hfi_dead_note
 }
 
 void hfi_deaths_told(struct hfi_runner *runner, struct hfi_dead_note *notes, size_t count) {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         log_note(runner, &notes[i]);
+        if (runner->onlookers != NULL)
+            hfi_observe_death(runner, &notes[i]);
+    }
     hfi_free(notes);
     if (count > 0 && runner->alerts != NULL)
         hfi_alerts_wake(runner->alerts);

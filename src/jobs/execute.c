@@ -14,7 +14,7 @@
 #define SPARE_IDLE 16
 #define OVERDUE_MS 10000 /* one warning for a handler that ignores its limit [S2.8] */
 
-static void link_work(struct hf_work **list, struct hf_work *work) {
+void hfi_execute_link(struct hf_work **list, struct hf_work *work) {
     work->previous = NULL;
     work->next = *list;
     if (work->next != NULL)
@@ -22,7 +22,7 @@ static void link_work(struct hf_work **list, struct hf_work *work) {
     *list = work;
 }
 
-static void unlink_work(struct hf_work **list, struct hf_work *work) {
+void hfi_execute_unlink(struct hf_work **list, struct hf_work *work) {
     if (work->previous != NULL)
         work->previous->next = work->next;
     else
@@ -44,9 +44,26 @@ static struct hfi_execution *take_spare(struct hfi_runner *runner) {
     return execution;
 }
 
-static void give_spare(struct hfi_runner *runner, struct hfi_execution *execution) {
+/* A second finish of an asynchronous work has to find it finished: it is kept until many others are. */
+static void keep_finished(struct hfi_runner *runner, struct hfi_execution *execution) {
+    struct hfi_execution **place = &runner->finished[runner->finished_next];
+    runner->finished_next = (runner->finished_next + 1) % HFI_FINISHED_KEPT;
+    hfi_free(*place);
+    *place = execution;
+}
+
+void hfi_execute_over(struct hfi_execution *execution) {
+    struct hfi_runner *runner = execution->runner;
+    execution->over = true;
+    if (execution->notes_out > 0 || (execution->abandoned && !execution->returned))
+        return;
     hfi_free(execution->work.job);
+    execution->work.job = NULL;
     hfi_ending_free(&execution->work.ending);
+    if (execution->work.type->async_handler != NULL) {
+        keep_finished(runner, execution);
+        return;
+    }
     if (runner->spare_count >= SPARE_MAX || runner->life >= HFI_LIFE_LEAVING) {
         hfi_free(execution);
         return;
@@ -63,6 +80,16 @@ static void count_lost(struct hfi_runner *runner) {
     pthread_mutex_unlock(&runner->lock);
 }
 
+/* Its end is stored, or given up. */
+static void leave_unwritten(struct hfi_execution *execution) {
+    struct hfi_runner *runner = execution->runner;
+    hfi_execute_unlink(&runner->unwritten, &execution->work);
+    runner->writing--;
+    if (execution->abandoned && !execution->returned)
+        hfi_execute_link(&runner->left, &execution->work);
+    hfi_execute_over(execution);
+}
+
 void hfi_execute_let_go(struct hfi_runner *runner) {
     struct hf_work *next;
     for (struct hf_work *work = runner->unwritten; work != NULL; work = next) {
@@ -75,9 +102,7 @@ void hfi_execute_let_go(struct hfi_runner *runner) {
                 HFI_S("why", "the store did not take its outcome"), NULL);
         runner->code = 1;
         count_lost(runner);
-        unlink_work(&runner->unwritten, work);
-        runner->writing--;
-        give_spare(runner, execution);
+        leave_unwritten(execution);
     }
 }
 
@@ -98,17 +123,17 @@ void hfi_execute_idle(struct hfi_runner *runner) {
 void hfi_execute_end(struct hfi_runner *runner) {
     hfi_execute_let_go(runner);
     trim(runner, 0);
+    for (size_t i = 0; i < HFI_FINISHED_KEPT && runner->left == NULL; i++) {
+        hfi_free(runner->finished[i]);
+        runner->finished[i] = NULL;
+    }
 }
 
 /* ------------------------------------------------------------------ the stored end */
 
-static void apply(struct hfi_execution *execution);
-
 static void over(struct hfi_execution *execution) {
     struct hfi_runner *runner = execution->runner;
-    unlink_work(&runner->unwritten, &execution->work);
-    runner->writing--;
-    give_spare(runner, execution);
+    leave_unwritten(execution);
     if (runner->life == HFI_LIFE_RUNNING)
         hfi_claim_poke(runner);
     else
@@ -127,7 +152,7 @@ static void refused_for_good(struct hfi_execution *execution, int code) {
     const struct hf_outcome *outcome = op->event.outcome;
     if (execution->dropped++ == 0) {
         hfi_log(HF_LOG_WARNING, "job.refused", HFI_I("job", op->job->id), HFI_S("why", hf_strerror(code)), NULL);
-        apply(execution);
+        hfi_execute_apply(execution);
         return;
     }
     if (execution->dropped == 2) {
@@ -136,7 +161,7 @@ static void refused_for_good(struct hfi_execution *execution, int code) {
                 HFI_S("error_type", outcome == NULL ? "" : outcome->error_type),
                 HFI_S("message", outcome == NULL ? op->event.message : outcome->message),
                 HFI_S("detail", execution->work.ending.detail), HFI_S("why", hf_strerror(code)), NULL);
-        apply(execution); /* as a lapse: the job goes on by its curve */
+        hfi_execute_apply(execution); /* as a lapse: the job goes on by its curve */
         return;
     }
     count_lost(execution->runner); /* its row stays ours until the reconciliation finds it */
@@ -163,7 +188,7 @@ static void applied(struct hfi_op *op, void *user) {
     }
 }
 
-static void apply(struct hfi_execution *execution) {
+void hfi_execute_apply(struct hfi_execution *execution) {
     struct hfi_runner *runner = execution->runner;
     struct hfi_op_apply *op = &execution->apply;
     op->job = execution->work.job;
@@ -174,44 +199,76 @@ static void apply(struct hfi_execution *execution) {
     op->rules.unhealthy_since_us = hfi_park_unhealthy_since(execution->lane);
     op->sinks = runner->sinks;
     op->sink_count = runner->sink_count;
+    if (runner->retry_hook != NULL)
+        hfi_retry_ask(runner, execution);
     hfi_runner_submit(runner, &op->op, HFI_OP_APPLY, applied, execution);
 }
 
 static void retry_fired(struct hfi_timer *timer, void *user) {
     (void)timer;
-    apply(user);
+    hfi_execute_apply(user);
 }
 
 /* The kind gives the work back: frees its slots and has the end written. */
 static void ended(struct hf_work *work, void *user) {
     struct hfi_execution *execution = user;
     struct hfi_runner *runner = execution->runner;
+    if (execution->abandoned) {
+        hfi_abandon_returned(execution);
+        return;
+    }
     hfi_runner_disarm(runner, &work->timer);
-    unlink_work(&runner->first, work);
-    link_work(&runner->unwritten, work);
+    hfi_runner_disarm(runner, &execution->silence);
+    hfi_notes_flush(execution);
+    hfi_execute_unlink(&runner->first, work);
+    hfi_execute_link(&runner->unwritten, work);
     runner->running--;
     runner->writing++;
     hfi_lane_release(&runner->lanes, execution->lane, execution->begun);
     HFI_COUNT(runner, attempts, atomic_load(&work->attempts));
-    apply(execution);
+    hfi_execute_apply(execution);
     hfi_claim_poke(runner); /* the claim goes into the same commit */
 }
 
 /* ------------------------------------------------------------------ its time limit */
 
-static void limit_fired(struct hfi_timer *timer, void *user) {
-    (void)timer;
-    struct hfi_execution *execution = user;
-    struct hfi_runner *runner = execution->runner;
-    if (!execution->timed_out) {
-        execution->timed_out = true;
-        hfi_execute_stop(&execution->work, HFI_STOP_TIMEOUT, false);
-        hfi_runner_arm(runner, &execution->work.timer, OVERDUE_MS);
-        return;
-    }
-    HFI_COUNT(runner, overdue, 1);
+static int64_t abandon_after_ms(const struct hfi_execution *execution) {
+    const struct hf_work *work = &execution->work;
+    bool can_hang = execution->runner->kinds[work->type->options.kind]->ops->abandon != NULL;
+    return can_hang ? work->type->abandon_after_ms : 0;
+}
+
+static void warn_overdue(struct hfi_execution *execution) {
+    execution->overdue = true;
+    HFI_COUNT(execution->runner, overdue, 1);
     hfi_log(HF_LOG_WARNING, "job.overdue", HFI_I("job", execution->work.job->id),
             HFI_S("type", execution->work.job->type), HFI_I("over_ms", OVERDUE_MS), NULL);
+}
+
+/* Told at its limit, warned about once, given up in the end [S2.8]. */
+static void limit_fired(struct hfi_timer *timer, void *user) {
+    struct hfi_execution *execution = user;
+    struct hfi_runner *runner = execution->runner;
+    struct hf_work *work = &execution->work;
+    int64_t past_ms = hfi_sub(hfi_runner_mono(runner).us, work->deadline.us) / 1000;
+    int64_t give_up_ms = abandon_after_ms(execution), next_ms = give_up_ms;
+    if (!execution->timed_out) {
+        execution->timed_out = true;
+        hfi_execute_stop(work, HFI_STOP_TIMEOUT, false);
+    }
+    if (!execution->overdue && past_ms >= OVERDUE_MS)
+        warn_overdue(execution);
+    if (give_up_ms > 0 && past_ms >= give_up_ms) {
+        hfi_abandon(execution, "lease.lapsed", "its handler did not return after its execution timeout");
+        return;
+    }
+    if (!execution->overdue && (give_up_ms == 0 || give_up_ms > OVERDUE_MS))
+        next_ms = OVERDUE_MS;
+    if (next_ms == 0)
+        return;
+    struct hf_mono at = hfi_mono_after_ms(work->deadline, next_ms);
+    if (runner->scheduler->ops->arm(runner->scheduler, timer, at) != 0)
+        hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "an execution timeout"), NULL);
 }
 
 static void set_deadline(struct hfi_runner *runner, struct hf_work *work) {
@@ -263,13 +320,14 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
     work->ended = ended;
     work->user = execution;
     work->runner_state = execution;
+    hfi_notes_init(execution);
     hfi_outcome_init(&work->ending.outcome);
     hfi_idempotency_key(job, runner->parts.store->port->uuid, work->key);
     struct hfi_rules rules;
     hfi_rulebook_for(runner->book, job, &rules);
     work->max_executions = hfi_max_executions(job, &rules);
     set_deadline(runner, work);
-    link_work(&runner->first, work);
+    hfi_execute_link(&runner->first, work);
     runner->running++;
     if (must_give_back(runner)) {
         not_begun(execution, HFI_STOP_DRAIN);
@@ -284,6 +342,8 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
     }
     execution->begun = true;
     hfi_lane_begun(lane);
+    if (work->type->options.heartbeat_timeout_ms > 0)
+        hfi_abandon_watch(execution);
 }
 
 void hfi_execute_stop(struct hf_work *work, enum hfi_stop why, bool hurry) {
@@ -297,6 +357,8 @@ void hfi_execute_stop(struct hf_work *work, enum hfi_stop why, bool hurry) {
     }
     if (first || hurry)
         kind->ops->stop(kind, work, hurry);
+    if (first)
+        hfi_work_tell_stop(work);
 }
 
 void hfi_execute_stop_all(struct hfi_runner *runner, enum hfi_stop why, bool hurry) {

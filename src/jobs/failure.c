@@ -76,6 +76,12 @@ static void tell_cut(int64_t asked_ms, int64_t cap_ms, struct hfi_history *histo
              length > 0 ? "; " : "", hfi_duration_print(asked_ms, asked), hfi_duration_print(cap_ms, cap));
 }
 
+int64_t hfi_failure_hook_cap_ms(const struct hfi_job *job, const struct hfi_rules *rules) {
+    const struct hfi_curve *policy = job->policy ? job->policy : rules->policy;
+    int64_t last = policy ? hfi_curve_last_ms(policy) : -1;
+    return last > rules->retry_after_cap_ms ? last : rules->retry_after_cap_ms;
+}
+
 /* The one way to the next execution (I34): the curve by failures, or a longer wait that was asked for, within its cap. */
 static void follow_curve(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change,
                          struct hfi_failure *failure) {
@@ -94,6 +100,11 @@ static void follow_curve(const struct hfi_event *event, const struct hfi_rules *
                                                                : "retry_after";
         int64_t asked = capped ? cap : outcome->retry_after_ms;
         wait = asked > wait ? asked : wait;
+    }
+    if (event->ruling && event->ruling->wait_ms >= 0) {
+        int64_t cap = hfi_failure_hook_cap_ms(job, rules);
+        wait = event->ruling->wait_ms < cap ? event->ruling->wait_ms : cap;
+        failure->reason = "retry_hook";
     }
     failure->next_run_at_us = hfi_add(event->now.us, hfi_ms_to_us(wait));
 }
@@ -117,12 +128,18 @@ static void count_failure(struct hfi_job *job) {
 static void judge(const struct hfi_event *event, const struct hfi_rules *rules, const char *cause,
                   struct hfi_change *change, struct hfi_failure *failure) {
     const char *never = never_retried(rules, change->history.error_type);
+    if (!never && event->cause)
+        never = never_retried(rules, event->cause);
     if (never) {
         dies(failure, HF_DEATH_PERMANENT, "permanent");
         snprintf(failure->rule, sizeof failure->rule, "never_retry.%s", never);
         change->history.error_class = class_text(HF_CLASS_PERMANENT);
     } else if (used_up(&change->job, rules)) {
         dies(failure, HF_DEATH_TRANSIENT_EXHAUSTED, cause);
+    } else if (event->ruling && event->ruling->permanent) {
+        dies(failure, HF_DEATH_PERMANENT, "permanent");
+        snprintf(failure->rule, sizeof failure->rule, "retry_hook");
+        change->history.error_class = class_text(HF_CLASS_PERMANENT);
     } else {
         follow_curve(event, rules, change, failure);
     }

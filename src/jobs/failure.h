@@ -35,6 +35,8 @@ bool hfi_failure_gives_up(const struct hfi_event *event, const struct hfi_rules 
 /* Does giving a started job back end it? */
 bool hfi_failure_give_back_ends(const struct hfi_event *event, const struct hfi_rules *rules,
                                 struct hfi_change *change, struct hfi_failure *failure);
+/* The longest wait that a retry hook may ask for: the longest of the curve, or of Retry-After. */
+int64_t hfi_failure_hook_cap_ms(const struct hfi_job *job, const struct hfi_rules *rules);
 /* Writes change->death and counts it. */
 void hfi_failure_death(const struct hfi_failure *failure, const struct hfi_event *event, struct hfi_change *change);
 

@@ -104,6 +104,8 @@ struct hfi_lane *hfi_lanes_find(const struct hfi_lanes *lanes, int64_t id) {
 static enum hfi_pool pool_of(const struct hfi_type *type) {
     if (type == NULL)
         return HFI_POOL_WORKER;
+    if (type->async_handler)
+        return HFI_POOL_ASYNC;
     return type->options.kind == HF_KIND_EXEC || type->options.kind == HF_KIND_NATIVE ? HFI_POOL_WORKER
                                                                                       : HFI_POOL_ASYNC;
 }
@@ -116,6 +118,19 @@ static struct hfi_lane_queue *queue_of(struct hfi_lanes *lanes, const char *name
     hf_queue_options_init(&options);
     options.name = name;
     return add_queue(lanes, &options);
+}
+
+static uint32_t left_of(const struct hfi_lanes *lanes, const struct hfi_type *type) {
+    for (size_t i = 0; type != NULL && i < lanes->count; i++)
+        if (lanes->lanes[i]->type == type)
+            return lanes->lanes[i]->left; /* all lanes of a type have the same */
+    return 0;
+}
+
+void hfi_lanes_left(struct hfi_lanes *lanes, const struct hfi_type *type, int by) {
+    for (size_t i = 0; i < lanes->count; i++)
+        if (lanes->lanes[i]->type == type)
+            lanes->lanes[i]->left += (uint32_t)by;
 }
 
 int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue_name, const struct hfi_type *type,
@@ -143,6 +158,7 @@ int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue_name, c
     lane->site = site;
     lane->pool = pool_of(type);
     lane->runs_code = type != NULL && hfi_runs_code(type);
+    lane->left = left_of(lanes, type);
     lane->quota = HFI_LANE_QUOTA_FIRST;
     queue->known[lane->pool] = true;
     if (queue->last == NULL)
@@ -378,7 +394,7 @@ void hfi_lane_release(struct hfi_lanes *lanes, struct hfi_lane *lane, bool begun
 bool hfi_lanes_any_due(const struct hfi_lanes *lanes) {
     for (size_t i = 0; i < lanes->count; i++) {
         const struct hfi_lane *lane = lanes->lanes[i];
-        if (lane->due && !lane->paused && lane->type != NULL && lane->queue->wanted)
+        if (lane->due && !lane->paused && lane->left == 0 && lane->type != NULL && lane->queue->wanted)
             return true;
     }
     return false;

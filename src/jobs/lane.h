@@ -62,6 +62,7 @@ struct hfi_lane {
     uint32_t empty;               /* claims in a row that found nothing */
     int64_t hold_until_us;        /* monotonic; found nothing again and again */
     int64_t unknown_since_us;     /* monotonic; type unknown and due, 0 = not */
+    uint32_t left;                /* abandoned runs of its type that still live: none is started beside them */
 };
 
 struct hfi_lanes {
@@ -88,7 +89,7 @@ int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue, const 
                   struct hfi_lane_site *site, struct hfi_lane **lane);
 /* It has something to claim as far as the lane itself goes. */
 static inline bool hfi_lane_open(const struct hfi_lane *lane, int64_t now_us) {
-    return lane->due && !lane->paused && lane->type != NULL && lane->hold_until_us <= now_us;
+    return lane->due && !lane->paused && lane->left == 0 && lane->type != NULL && lane->hold_until_us <= now_us;
 }
 /* Before the rows of a LANES operation are taken over: no lane is due. */
 void hfi_lanes_forget_due(struct hfi_lanes *lanes);
@@ -104,6 +105,9 @@ void hfi_lanes_claimed(struct hfi_lanes *lanes, const struct hfi_admitted *admit
 /* A claimed job's handler begins; ends. */
 void hfi_lane_begun(struct hfi_lane *lane);
 void hfi_lane_release(struct hfi_lanes *lanes, struct hfi_lane *lane, bool begun);
+
+/* Abandoned runs of a type: `by` more live now; -1: one less. No lane of it is admitted while some do. */
+void hfi_lanes_left(struct hfi_lanes *lanes, const struct hfi_type *type, int by);
 
 /* Is there work that only waits for this node: due, wanted, known, not paused? */
 bool hfi_lanes_any_due(const struct hfi_lanes *lanes);

@@ -51,6 +51,7 @@ struct hfi_rulebook {
     const char *const *never_retry;
     size_t never_retry_count;
     int64_t execution_timeout_ms;
+    int64_t abandon_after_ms;
     uint32_t max_crashes, max_give_backs;
 };
 
@@ -193,6 +194,9 @@ static int fill(struct hfi_rulebook *book, const struct hf_runner_options *optio
     book->max_crashes = options->max_crashes;
     book->max_give_backs = options->max_give_backs;
     book->execution_timeout_ms = options->execution_timeout_ms;
+    book->abandon_after_ms = options->abandon_after_ms;
+    if (book->abandon_after_ms < 0)
+        return hfi_fail(error, HF_EINVAL, "abandon_after_ms", "0 is never", "negative");
     if (book->execution_timeout_ms < 0)
         return hfi_fail(error, HF_EINVAL, "execution_timeout_ms", "0 is none", "negative");
     int code = hfi_never_retry_check(options->never_retry, options->never_retry_count, error);
@@ -327,19 +331,22 @@ static const struct hfi_curve *policy_of(const struct hfi_rulebook *book, const 
     return queue && entry->queues ? &entry->queues[queue - book->queues] : &entry->own;
 }
 
-int hfi_rulebook_add(struct hfi_rulebook *book, const struct hf_type_options *type, hf_handler_fn handler, void *user,
-                     struct hf_error *error) {
+static int add(struct hfi_rulebook *book, const struct hf_type_options *type, const struct hfi_type *handlers,
+               struct hf_error *error) {
     size_t at;
     struct entry *entry = hfi_keep_alloc(&book->keep, sizeof *entry);
     if (!entry)
         return hfi_fail(error, HF_ENOMEM, "job type", NULL, NULL);
-    int code = hfi_type_options_copy(&book->keep, type, handler != NULL, &entry->type.options, error);
+    int code = hfi_type_options_copy(&book->keep, type, handlers->handler || handlers->async_handler, &entry->type.options, error);
     if (code != 0)
         return code;
     if (locate(book, entry->type.options.name, &at))
         return refuse_twice("job type", entry->type.options.name, error); /* [S0.8] */
-    entry->type.handler = handler;
-    entry->type.user = user;
+    entry->type.handler = handlers->handler;
+    entry->type.async_handler = handlers->async_handler;
+    entry->type.user = handlers->user;
+    entry->type.abandon_after_ms = entry->type.options.abandon_after_ms >= 0 ? entry->type.options.abandon_after_ms
+                                                                             : book->abandon_after_ms;
     entry->type.execution_timeout_ms = entry->type.options.execution_timeout_ms >= 0
                                            ? entry->type.options.execution_timeout_ms
                                            : book->execution_timeout_ms;
@@ -347,6 +354,18 @@ int hfi_rulebook_add(struct hfi_rulebook *book, const struct hf_type_options *ty
         return hfi_fail(error, HF_ENOMEM, "job type", NULL, NULL);
     entry->type.policy = *policy_of(book, entry, entry->type.options.queue);
     return 0;
+}
+
+int hfi_rulebook_add(struct hfi_rulebook *book, const struct hf_type_options *type, hf_handler_fn handler, void *user,
+                     struct hf_error *error) {
+    struct hfi_type handlers = {.handler = handler, .user = user};
+    return add(book, type, &handlers, error);
+}
+
+int hfi_rulebook_add_async(struct hfi_rulebook *book, const struct hf_type_options *type, hf_async_handler_fn handler,
+                           void *user, struct hf_error *error) {
+    struct hfi_type handlers = {.async_handler = handler, .user = user};
+    return add(book, type, &handlers, error);
 }
 
 static const struct entry *entry_of(const struct hfi_rulebook *book, const char *name) {

@@ -15,16 +15,20 @@ struct hfi_rulebook;
 /* A type as configured, texts owned by the rulebook. */
 struct hfi_type {
     struct hf_type_options options;
-    hf_handler_fn handler; /* native */
+    hf_handler_fn handler; /* native: one of the two */
+    hf_async_handler_fn async_handler;
     void *user;
     struct hfi_curve policy; /* in force for its default queue */
     int64_t execution_timeout_ms; /* resolved; 0 = none */
+    int64_t abandon_after_ms;     /* resolved; 0 = never */
 };
 int hfi_rulebook_new(const struct hf_runner_options *options, struct hfi_rulebook **book, struct hf_error *error);
 void hfi_rulebook_free(struct hfi_rulebook *book);
 /* Before it is used by others. HF_EEXIST: a type of that name is there. */
 int hfi_rulebook_add(struct hfi_rulebook *book, const struct hf_type_options *type, hf_handler_fn handler, void *user,
                      struct hf_error *error);
+int hfi_rulebook_add_async(struct hfi_rulebook *book, const struct hf_type_options *type, hf_async_handler_fn handler,
+                           void *user, struct hf_error *error);
 
 const struct hfi_type *hfi_rulebook_type(const struct hfi_rulebook *book, const char *name); /* NULL unknown */
 size_t hfi_rulebook_type_count(const struct hfi_rulebook *book);

@@ -105,6 +105,9 @@ static void run_last(struct hfi_task *task, void *user) {
 static void end(struct hfi_runner *runner) {
     hfi_park_end(runner);
     hfi_execute_end(runner);
+    hfi_desk_close(&runner->desk);
+    if (runner->left != NULL)
+        runner->abandoned = true; /* handlers still have their works, and a thread each */
     runner->last_task.run = run_last;
     runner->last_task.user = runner;
     runner->scheduler->ops->post(runner->scheduler, &runner->last_task);
@@ -122,7 +125,7 @@ static void left(struct hfi_op *op, void *user) {
 
 void hfi_runner_leave(struct hfi_runner *runner) {
     hfi_runner_move(runner, HFI_LIFE_LEAVING);
-    if (runner->node == 0 || runner->abandoned) { /* its row stays, so that others find the jobs it leaves behind */
+    if (runner->node == 0 || runner->jobs_left) { /* its row stays, so that others find the jobs it leaves behind */
         end(runner);
         return;
     }
@@ -289,7 +292,9 @@ int hfi_runner_new(const struct hfi_runner_parts *parts, struct hfi_runner **out
     runner->send_task.run = send_all;
     runner->send_task.user = runner;
     hfi_claim_init(runner);
-    int code = hfi_lanes_init(&runner->lanes, parts->options, HFI_ASYNC_MAX);
+    int code = hfi_desk_init(&runner->desk, runner->scheduler, runner->writer);
+    if (code == 0)
+        code = hfi_lanes_init(&runner->lanes, parts->options, HFI_ASYNC_MAX);
     if (code == 0)
         code = hfi_park_init(runner);
     if (code == 0)
@@ -312,6 +317,8 @@ void hfi_runner_free(struct hfi_runner *runner) {
     hfi_alerts_free(runner->alerts);
     hfi_lanes_end(&runner->lanes);
     hfi_park_free(runner);
+    hfi_onlookers_free(runner);
+    hfi_desk_end(&runner->desk);
     hfi_free(runner->peers);
     hfi_free(runner->strays);
     hfi_free(runner->type_names);

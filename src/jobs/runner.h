@@ -42,6 +42,10 @@ void hfi_runner_reload(struct hfi_runner *runner); /* the caller has other downs
 
 bool hfi_runner_abandoned(const struct hfi_runner *runner); /* after `ended`: a handler never returned, nothing can be freed */
 
+/* Before begin. HF_ENOMEM; HF_EEXIST. */
+int hfi_runner_observe(struct hfi_runner *runner, hf_transition_fn observer, void *user);
+int hfi_runner_on_retry(struct hfi_runner *runner, hf_retry_fn hook, void *user);
+
 /* Any thread. */
 void hfi_runner_counts(struct hfi_runner *runner, struct hf_runner_counts *counts);
 

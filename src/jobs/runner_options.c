@@ -24,6 +24,7 @@ void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t si
         .heartbeat_ms = 15 * SECOND,
         .poll_ms = 250, /* [S1.23] */
         .execution_timeout_ms = 120 * SECOND,
+        .abandon_after_ms = 300 * SECOND,
         .max_give_backs = 20,
         .max_crashes = 3,
         .max_calls_per_job = 100,

@@ -22,6 +22,7 @@
 #define HFI_ASYNC_MAX 1024  /* asynchronous jobs in flight on a node, queues with a concurrency of their own aside */
 #define HFI_CLAIM_MAX 1024  /* jobs of one claim */
 #define HFI_ADMIT_MAX 256   /* lanes of one claim */
+#define HFI_FINISHED_KEPT 256
 #define HFI_REFUSED_MIN_MS 250 /* waits while the store refuses, doubling */
 #define HFI_REFUSED_MAX_MS 5000
 
@@ -49,6 +50,18 @@ struct hfi_execution {
     uint32_t dropped;       /* refused for good: 1 without detail, 2 as a lapse, then left to the reconciliation */
     bool timed_out;         /* told to stop at its limit */
     bool begun;             /* its kind has it */
+    bool overdue;           /* the warning was given */
+    bool abandoned;         /* its job was lapsed while its handler ran; the end is not the handler's */
+    bool returned;          /* abandoned: the handler has ended after all */
+    bool over;              /* its end is stored; what still needs it is the handler, or `notes_out` */
+    bool ruled;             /* the retry hook was asked */
+    struct hfi_ruling ruling;
+    const char *lapse_type;    /* abandoned: what its failure is called, and why */
+    char lapse_message[160];
+    struct hfi_timer silence;  /* armed while the type has a heartbeat_timeout */
+    struct hfi_timer note_timer; /* spaces writes of progress */
+    uint32_t notes_out;     /* of them with the writer */
+    bool note_waits;        /* for note_timer */
     struct hfi_execution *free_next;
 };
 
@@ -100,7 +113,8 @@ struct hfi_runner {
 
     enum hfi_life life;
     bool stop_asked;
-    bool abandoned;         /* a handler never returned */
+    bool abandoned;         /* a handler never returned: nothing can be freed */
+    bool jobs_left;         /* some are left to their leases */
     bool past_bound;        /* a drain waits no longer for handlers */
     int code;               /* what `ended` will say */
     int64_t node;           /* 0: not joined */
@@ -144,7 +158,15 @@ struct hfi_runner {
     /* executing */
     struct hf_work *first;     /* handlers that have not ended */
     struct hf_work *unwritten; /* ended, to be stored */
+    struct hf_work *left;      /* abandoned ones: stored, but their handlers still live */
     size_t running, writing;
+    uint32_t abandoned_live;   /* handlers */
+    struct hfi_desk desk;
+    struct hfi_execution *finished[HFI_FINISHED_KEPT]; /* asynchronous ones: a second finish has to find them */
+    size_t finished_next;
+    struct hfi_onlooker *onlookers;
+    hf_retry_fn retry_hook;
+    void *retry_user;
     struct hfi_execution *spare;
     size_t spare_count;
 
@@ -219,6 +241,32 @@ void hfi_execute_stop_all(struct hfi_runner *runner, enum hfi_stop why, bool hur
 void hfi_execute_idle(struct hfi_runner *runner); /* nothing to claim: memory goes back */
 void hfi_execute_let_go(struct hfi_runner *runner); /* what is not stored yet is left to the lease */
 void hfi_execute_end(struct hfi_runner *runner); /* frees what is kept for reuse */
+
+void hfi_execute_apply(struct hfi_execution *execution); /* has its end written */
+void hfi_execute_unlink(struct hf_work **list, struct hf_work *work);
+void hfi_execute_link(struct hf_work **list, struct hf_work *work);
+void hfi_execute_over(struct hfi_execution *execution); /* frees it, once its end is stored and nobody needs it */
+
+/* abandon.c: handlers that do not return, or say nothing for too long */
+void hfi_abandon_watch(struct hfi_execution *execution); /* as it begins: its heartbeat */
+void hfi_abandon(struct hfi_execution *execution, const char *type, const char *message);
+void hfi_abandon_returned(struct hfi_execution *execution);
+
+/* notes.c: progress on its way to the store */
+void hfi_notes_init(struct hfi_execution *execution);
+void hfi_notes_flush(struct hfi_execution *execution); /* it has ended: what was said last goes before its end */
+
+/* observe.c */
+struct hfi_onlooker {
+    hf_transition_fn observer;
+    void *user;
+    struct hfi_onlooker *next;
+};
+void hfi_observe_end(const struct hfi_runner *runner, const struct hfi_execution *execution);
+void hfi_observe_death(const struct hfi_runner *runner, const struct hfi_dead_note *note);
+void hfi_onlookers_free(struct hfi_runner *runner);
+/* Asks the retry hook, once, if `event` would be retried. */
+void hfi_retry_ask(struct hfi_runner *runner, struct hfi_execution *execution);
 
 /* ending.c: what is written about an ended execution */
 void hfi_ending_event(const struct hfi_runner *runner, struct hfi_execution *execution, struct hfi_event *event);

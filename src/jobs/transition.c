@@ -5,6 +5,7 @@
  */
 #include "jobs/transition.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,6 +104,11 @@ static void succeeded(const struct hfi_event *event, const struct hfi_rules *rul
     to_end(event, change, HF_JOB_SUCCEEDED);
     job->result = event->result;
     job->result_length = event->result ? event->result_length : 0;
+    if (event->late_ms > 0) {
+        snprintf(change->history.rule, sizeof change->history.rule, "job.late");
+        snprintf(change->history.message, sizeof change->history.message, "%" PRId64 " ms after its execution timeout",
+                 event->late_ms);
+    }
     job->error_class = job->error_type = job->error_message = ""; /* plain success [S1.9]; the history keeps them */
     change->has_history = true;
 }

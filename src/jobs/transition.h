@@ -55,6 +55,15 @@ struct hfi_event {
     bool may_have_sent;               /* GIVEN_BACK of a job that is not repeatable: ends as outcome.unknown; a lapse always does */
     const void *result;               /* SUCCEEDED */
     size_t result_length;
+    int64_t late_ms;                  /* SUCCEEDED: so long after its limit [S2.8]; 0 in time */
+    const char *cause;                /* FAILED: the type of the one error inside its error; NULL: none, or several [S2.14] */
+    const struct hfi_ruling *ruling;  /* FAILED: what the retry hook said; NULL: nothing */
+};
+
+/* What a retry hook made of a retry [S1.25]. */
+struct hfi_ruling {
+    bool permanent;
+    int64_t wait_ms; /* instead of the planned one; -1: as planned */
 };
 
 /* What the configuration says about a job; immutable, from hfi_rulebook_for. */

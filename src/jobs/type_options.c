@@ -147,6 +147,15 @@ static int check(const struct hf_type_options *type, bool has_handler, struct hf
     if (type->execution_timeout_ms < -1)
         return hfi_fail(error, HF_EINVAL, type->name, "0 is none, -1 the runner's", "execution_timeout_ms is %" PRId64,
                         type->execution_timeout_ms);
+    if (type->abandon_after_ms < -1 || type->heartbeat_timeout_ms < 0)
+        return hfi_fail(error, HF_EINVAL, type->name, "0 is off; abandon_after_ms -1 the runner's",
+                        "heartbeat_timeout_ms is %" PRId64 ", abandon_after_ms %" PRId64, type->heartbeat_timeout_ms,
+                        type->abandon_after_ms);
+    if (type->heartbeat_timeout_ms > 0 && type->kind != HF_KIND_NATIVE)
+        return hfi_fail(error, HF_EINVAL, type->name, "leave heartbeat_timeout out",
+                        "only native handlers can send heartbeats");
+    if (type->labels && !hfi_text_valid(type->labels, strlen(type->labels)))
+        return hfi_fail(error, HF_ETEXT, type->name, "write them as UTF-8", "its labels are not valid UTF-8");
     if (has_handler != (type->kind == HF_KIND_NATIVE))
         return hfi_fail(error, HF_EINVAL, type->name, "register native types with hf_runner_register",
                         has_handler ? "a handler, but its kind is not native" : "a native type without a handler");
@@ -214,6 +223,8 @@ int hfi_type_options_copy(struct hfi_keep *keep, const struct hf_type_options *g
     options->size = (uint32_t)sizeof *options;
     if (!options->queue || !options->queue[0])
         options->queue = "default";
+    if (!options->labels)
+        options->labels = "";
     int code = check(options, has_handler, error);
     if (code == 0)
         code = hfi_curve_options_copy(keep, options->name, options->curve, &options->curve, error);
@@ -222,7 +233,7 @@ int hfi_type_options_copy(struct hfi_keep *keep, const struct hf_type_options *g
     if (!keep_text(keep, &options->name) || !keep_text(keep, &options->queue) ||
         !keep_text(keep, &options->downstream) || !keep_text(keep, &options->method) ||
         !keep_text(keep, &options->path) || !keep_text(keep, &options->query) ||
-        !keep_text(keep, &options->directory) || !keep_headers(keep, options) || !keep_rules(keep, options) ||
+        !keep_text(keep, &options->directory) || !keep_text(keep, &options->labels) || !keep_headers(keep, options) || !keep_rules(keep, options) ||
         !keep_list(keep, &options->command, options->command_length) ||
         !keep_list(keep, &options->environment, options->environment_length) ||
         !keep_list(keep, &options->never_retry, options->never_retry_count))

@@ -19,15 +19,6 @@ void hfi_ending_free(struct hfi_ending *ending) {
     ending->detail = NULL;
 }
 
-/* The last word counts: forgets the one before. */
-static void begin(struct hf_work *work) {
-    hfi_ending_free(&work->ending);
-    work->ending.result = (enum hf_result)0;
-    work->ending.delay_ms = 0;
-    work->ending.text[0] = '\0';
-    hfi_outcome_init(&work->ending.outcome);
-}
-
 enum hf_result hfi_work_outcome(struct hf_work *work, const struct hf_outcome *outcome) {
     struct hfi_ending *ending = &work->ending;
     ending->outcome = *outcome;
@@ -77,16 +68,87 @@ bool hf_work_is_cancelled(const struct hf_work *work) {
     return atomic_load(&work->stop) != HFI_STOP_NONE;
 }
 
+int64_t hf_work_deadline_ms(const struct hf_work *work) {
+    return work->deadline.us == HFI_FOREVER_US ? INT64_MAX : work->deadline.us / 1000;
+}
+
+const char *hf_work_queue(const struct hf_work *work) {
+    return work->job->queue;
+}
+
+const char *hf_work_labels(const struct hf_work *work) {
+    return work->type->options.labels;
+}
+
+const char *hf_work_execution_id(const struct hf_work *work) {
+    return work->execution_id;
+}
+
+const char *hf_work_content_type(const struct hf_work *work) {
+    return work->job->content_type;
+}
+
+const char *hf_work_tags(const struct hf_work *work) {
+    return work->job->tags;
+}
+
+const char *hf_work_correlation_id(const struct hf_work *work) {
+    return work->job->correlation_id;
+}
+
+const char *hf_work_trace_context(const struct hf_work *work) {
+    return work->job->trace_context;
+}
+
+const void *hf_work_last_checkpoint(const struct hf_work *work, size_t *length) {
+    if (length)
+        *length = work->job->checkpoint_length;
+    return work->job->checkpoint_length > 0 ? work->job->checkpoint : NULL;
+}
+
 struct hf_client *hf_work_client(const struct hf_work *work) {
     return work->client;
 }
 
 /* ------------------------------------------------------------------ endings */
 
+/* False: the work of an asynchronous handler was finished by another thread, and what it said is being written. */
+static bool enter(struct hf_work *work) {
+    bool shared = work->type->async_handler && work->desk;
+    if (shared)
+        pthread_mutex_lock(&work->desk->lock);
+    if (shared && work->finished) {
+        pthread_mutex_unlock(&work->desk->lock);
+        return false;
+    }
+    return true;
+}
+
+/* The last word counts: forgets the one before. */
+static bool begin(struct hf_work *work) {
+    if (!enter(work))
+        return false;
+    hfi_ending_free(&work->ending);
+    work->ending.result = (enum hf_result)0;
+    work->ending.delay_ms = work->ending.until_us = 0;
+    work->ending.text[0] = '\0';
+    work->ending.causes = 0;
+    hfi_outcome_init(&work->ending.outcome);
+    return true;
+}
+
+static enum hf_result end(struct hf_work *work, enum hf_result result) {
+    work->ending.result = result;
+    if (work->type->async_handler && work->desk)
+        pthread_mutex_unlock(&work->desk->lock);
+    return result;
+}
+
+#define UNSAID ((enum hf_result)0)
+
 /* The handler's own word about a failure. What it did before nobody knows, so it proves nothing about what was sent. */
-static enum hf_result end_failed(struct hf_work *work, enum hf_class klass, const char *error_type, const char *message) {
+static enum hf_result fill_failed(struct hf_work *work, enum hf_class klass, const char *error_type, const char *message) {
     struct hfi_ending *ending = &work->ending;
-    begin(work);
     hfi_outcome_set(&ending->outcome, HF_OUTCOME_FAILURE, klass == HF_CLASS_PERMANENT ? HF_RETRY_NONE : HF_RETRY_LATER,
                     HF_VERDICT_NEUTRAL, klass, error_type && error_type[0] ? error_type : "handler.failed",
                     klass == HF_CLASS_PERMANENT ? "handler.permanent" : "handler.failed");
@@ -100,30 +162,36 @@ static enum hf_result end_failed(struct hf_work *work, enum hf_class klass, cons
         if (ending->detail)
             hfi_text_clean(ending->detail, room, message, length);
     }
-    return ending->result = klass == HF_CLASS_PERMANENT ? HF_RESULT_PERMANENT : HF_RESULT_FAILED;
+    return klass == HF_CLASS_PERMANENT ? HF_RESULT_PERMANENT : HF_RESULT_FAILED;
 }
 
-enum hf_result hf_work_ok(struct hf_work *work, const void *result, size_t length) {
-    begin(work);
+static enum hf_result end_failed(struct hf_work *work, enum hf_class klass, const char *error_type, const char *message) {
+    return begin(work) ? end(work, fill_failed(work, klass, error_type, message)) : UNSAID;
+}
+
+static enum hf_result fill_ok(struct hf_work *work, const void *result, size_t length) {
     if (!result)
         length = 0;
     if (length > HFI_RESULT_MAX)
-        return end_failed(work, HF_CLASS_PERMANENT, "result.too_big", "the result is longer than 64 KiB");
+        return fill_failed(work, HF_CLASS_PERMANENT, "result.too_big", "the result is longer than 64 KiB");
     if (length > 0) {
         work->ending.data = hfi_memdup(result, length);
         if (!work->ending.data)
-            return end_failed(work, HF_CLASS_TRANSIENT, "local.memory", "no memory for the result");
+            return fill_failed(work, HF_CLASS_TRANSIENT, "local.memory", "no memory for the result");
         work->ending.length = length;
     }
-    return work->ending.result = HF_RESULT_OK;
+    return HF_RESULT_OK;
+}
+
+enum hf_result hf_work_ok(struct hf_work *work, const void *result, size_t length) {
+    return begin(work) ? end(work, fill_ok(work, result, length)) : UNSAID;
 }
 
 enum hf_result hf_work_end_as(struct hf_work *work, const struct hf_outcome *outcome) {
     if (!outcome)
         return end_failed(work, HF_CLASS_TRANSIENT, "handler.unknown_result", "the handler ended with no outcome");
     struct hf_outcome copy = *outcome; /* it may be the one that is about to be reset */
-    begin(work);
-    return hfi_work_outcome(work, &copy);
+    return begin(work) ? end(work, hfi_work_outcome(work, &copy)) : UNSAID;
 }
 
 enum hf_result hf_work_failed(struct hf_work *work, const char *error_type, const char *message) {
@@ -134,14 +202,52 @@ enum hf_result hf_work_permanent(struct hf_work *work, const char *error_type, c
     return end_failed(work, HF_CLASS_PERMANENT, error_type, message);
 }
 
+enum hf_result hf_work_cause(struct hf_work *work, const char *error_type) {
+    struct hfi_ending *ending = &work->ending;
+    if (!enter(work))
+        return UNSAID;
+    if (ending->causes++ == 0)
+        hfi_text_copy(ending->cause, sizeof ending->cause, error_type);
+    return end(work, ending->result);
+}
+
 enum hf_result hf_work_snooze(struct hf_work *work, int64_t for_ms) {
-    begin(work);
+    if (!begin(work))
+        return UNSAID;
     work->ending.delay_ms = for_ms > 0 ? for_ms : 0;
-    return work->ending.result = HF_RESULT_SNOOZE;
+    return end(work, HF_RESULT_SNOOZE);
+}
+
+enum hf_result hf_work_snooze_until(struct hf_work *work, int64_t at_us) {
+    if (!begin(work))
+        return UNSAID;
+    work->ending.until_us = at_us > 0 ? at_us : 1;
+    return end(work, HF_RESULT_SNOOZE);
 }
 
 enum hf_result hf_work_cancel(struct hf_work *work, const char *reason) {
-    begin(work);
+    if (!begin(work))
+        return UNSAID;
     hfi_text_copy(work->ending.text, sizeof work->ending.text, reason);
-    return work->ending.result = HF_RESULT_CANCEL;
+    return end(work, HF_RESULT_CANCEL);
+}
+
+/* ------------------------------------------------------------------ the last word */
+
+void hfi_work_unknown(struct hf_work *work, const char *type, const char *message) {
+    hfi_ending_free(&work->ending);
+    hfi_outcome_init(&work->ending.outcome);
+    work->ending.result = fill_failed(work, HF_CLASS_TRANSIENT, type, message);
+    hfi_text_copy(work->ending.outcome.rule, sizeof work->ending.outcome.rule, type);
+}
+
+void hfi_work_judge(struct hf_work *work, enum hf_result returned) {
+    enum hf_result recorded = work->ending.result;
+    bool known = recorded == HF_RESULT_OK || recorded == HF_RESULT_FAILED || recorded == HF_RESULT_PERMANENT ||
+                 recorded == HF_RESULT_SNOOZE || recorded == HF_RESULT_CANCEL;
+    if (known && returned == recorded)
+        return;
+    hfi_work_unknown(work, "handler.unknown_result",
+                     known ? "the handler returned something else than it was given"
+                           : "the handler returned without saying how it ended");
 }

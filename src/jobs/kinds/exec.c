@@ -303,7 +303,7 @@ static void close_kind(struct hfi_kind *self) {
     hfi_free(self);
 }
 
-static const struct hfi_kind_ops exec_ops = {"exec", true, start, stop, close_kind};
+static const struct hfi_kind_ops exec_ops = {"exec", true, start, stop, NULL, close_kind};
 
 int hfi_kind_exec_new(struct hfi_scheduler *scheduler, struct hfi_kind **kind) {
     struct exec *exec = hfi_alloc(sizeof *exec);

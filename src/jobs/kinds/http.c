@@ -146,7 +146,7 @@ static void close_kind(struct hfi_kind *self) {
     hfi_free(self);
 }
 
-static const struct hfi_kind_ops http_ops = {"http", false, start, stop, close_kind};
+static const struct hfi_kind_ops http_ops = {"http", false, start, stop, NULL, close_kind};
 
 int hfi_kind_http_new(struct hfi_scheduler *scheduler, struct hfi_caller *caller, struct hfi_kind **kind) {
     struct http *http = hfi_alloc(sizeof *http);

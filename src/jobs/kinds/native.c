@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kind of job that is a handler in C: runs it on a bounded pool of threads, made on demand, and brings its ending
- * back to the loop. Must never take an ending on trust: only the value that one of the hf_work_ok … functions gave,
+ * back to the loop; an asynchronous one is only begun here, on the loop, and ends itself (work_say.c). Must never take an ending on trust: only the value that one of the hf_work_ok … functions gave,
  * returned as it was, is an end; all else is a failure [S0.1]. A handler that leaves its thread (pthread_exit) is one
  * too. A C++ exception that leaves a handler ends the process loudly (std::terminate); its jobs then lapse as crashes.
  */
@@ -11,7 +11,6 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "jobs/work.h"
 
 /* Shared by the kind and its threads; the last one to leave frees it, so that a handler that never returns harms
@@ -31,6 +30,7 @@ struct member { /* a thread */
     pthread_t id;
     struct hf_work *work; /* in its handler now, or NULL */
     bool alone;           /* nobody joins it */
+    bool given_up;        /* its place went to another thread: it goes when its handler returns */
     struct member *next;
 };
 
@@ -77,23 +77,6 @@ static void bring_back(struct hf_work *work) {
     work->scheduler->ops->post(work->scheduler, &work->task);
 }
 
-static void unknown_result(struct hf_work *work, const char *type, const char *message) {
-    hf_work_failed(work, type, message);
-    hfi_text_copy(work->ending.outcome.rule, sizeof work->ending.outcome.rule, type);
-}
-
-/* What the handler returned against what it recorded. */
-static void judge(struct hf_work *work, enum hf_result returned) {
-    enum hf_result recorded = work->ending.result;
-    bool known = recorded == HF_RESULT_OK || recorded == HF_RESULT_FAILED || recorded == HF_RESULT_PERMANENT ||
-                 recorded == HF_RESULT_SNOOZE || recorded == HF_RESULT_CANCEL;
-    if (known && returned == recorded)
-        return;
-    unknown_result(work, "handler.unknown_result",
-                   known ? "the handler returned something else than it was given"
-                         : "the handler returned without saying how it ended");
-}
-
 static void let_go(struct pool *pool) {
     pthread_mutex_lock(&pool->lock);
     bool last = --pool->users == 0;
@@ -117,11 +100,14 @@ static void give_back(struct member *member) {
 static void leave(void *user) {
     struct member *member = user;
     struct pool *pool = member->pool;
-    if (member->work)
-        unknown_result(member->work, "handler.thread_exit", "the handler ended its thread instead of returning");
+    if (member->work) {
+        hfi_work_unknown(member->work, "handler.thread_exit", "the handler ended its thread instead of returning");
+        hfi_work_close(member->work);
+    }
     pthread_mutex_lock(&pool->lock);
     give_back(member);
     pool->threads--;
+    pool->limit -= member->given_up;
     if (!pool->closed) {
         struct member **at = &pool->members;
         while (*at != member)
@@ -154,9 +140,12 @@ static void *run(void *user) {
         pull(pool, work);
         member->work = work;
         pthread_mutex_unlock(&pool->lock);
-        judge(work, work->type->handler(work, work->type->user));
+        hfi_work_judge(work, work->type->handler(work, work->type->user));
+        hfi_work_close(work);
         pthread_mutex_lock(&pool->lock);
         give_back(member);
+        if (member->given_up)
+            break;
     }
     pthread_mutex_unlock(&pool->lock);
     pthread_cleanup_pop(1);
@@ -196,6 +185,10 @@ static int refuse(struct hf_work *work) {
 static int start(struct hfi_kind *self, struct hf_work *work) {
     struct pool *pool = ((struct native *)self)->pool;
     int code = 0;
+    if (work->type->async_handler) {
+        work->type->async_handler(work, work->type->user);
+        return 0;
+    }
     pthread_mutex_lock(&pool->lock);
     push(pool, work);
     if (pool->waiting > pool->idle && pool->threads < pool->limit && add_thread(pool) != 0) {
@@ -229,6 +222,22 @@ static void stop(struct hfi_kind *self, struct hf_work *work, bool hurry) {
     bring_back(work);
 }
 
+/* A thread more takes its place, at once if somebody waits for one. */
+static void abandon(struct hfi_kind *self, struct hf_work *work) {
+    struct pool *pool = ((struct native *)self)->pool;
+    pthread_mutex_lock(&pool->lock);
+    struct member *member = pool->members;
+    while (member && member->work != work)
+        member = member->next;
+    if (member && !member->given_up) {
+        member->given_up = true;
+        pool->limit++;
+        if (pool->waiting > pool->idle && add_thread(pool) != 0)
+            hfi_log(HF_LOG_WARNING, "native.no_thread", HFI_I("threads", pool->threads), NULL);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
 /* Joins the idle threads; one that is still in a handler goes by itself, should it ever return. */
 static void close_kind(struct hfi_kind *self) {
     struct native *native = (struct native *)self;
@@ -258,7 +267,7 @@ static void close_kind(struct hfi_kind *self) {
     let_go(pool);
 }
 
-static const struct hfi_kind_ops native_ops = {"native", true, start, stop, close_kind};
+static const struct hfi_kind_ops native_ops = {"native", true, start, stop, abandon, close_kind};
 
 int hfi_kind_native_new(struct hfi_scheduler *scheduler, uint32_t threads, struct hfi_kind **kind) {
     struct native *native = hfi_alloc(sizeof *native);

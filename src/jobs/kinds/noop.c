@@ -31,7 +31,7 @@ static void close_kind(struct hfi_kind *self) {
     hfi_free(self);
 }
 
-static const struct hfi_kind_ops noop_ops = {"noop", false, start, stop, close_kind};
+static const struct hfi_kind_ops noop_ops = {"noop", false, start, stop, NULL, close_kind};
 
 int hfi_kind_noop_new(struct hfi_scheduler *scheduler, struct hfi_kind **kind) {
     (void)scheduler;

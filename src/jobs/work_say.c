@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a handler says while it runs, and how it hears of a stop: heartbeats, progress, checkpoints, the last word of an
+ * asynchronous one. Must never post for a work whose end is on its way, nor let two ends of one work happen. Any thread.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "jobs/work.h"
+
+int hfi_desk_init(struct hfi_desk *desk, struct hfi_scheduler *scheduler, struct hfi_writer *writer) {
+    memset(desk, 0, sizeof *desk);
+    if (pthread_mutex_init(&desk->lock, NULL) != 0)
+        return HF_ENOMEM;
+    if (pthread_cond_init(&desk->moved, NULL) != 0) {
+        pthread_mutex_destroy(&desk->lock);
+        return HF_ENOMEM;
+    }
+    desk->scheduler = scheduler;
+    desk->writer = writer;
+    desk->open = true;
+    return 0;
+}
+
+void hfi_desk_close(struct hfi_desk *desk) {
+    pthread_mutex_lock(&desk->lock);
+    desk->open = false;
+    while (desk->writing > 0)
+        pthread_cond_wait(&desk->moved, &desk->lock);
+    pthread_mutex_unlock(&desk->lock);
+}
+
+void hfi_desk_end(struct hfi_desk *desk) {
+    if (desk->scheduler == NULL)
+        return;
+    pthread_mutex_destroy(&desk->lock);
+    pthread_cond_destroy(&desk->moved);
+}
+
+static void alive(struct hf_work *work) {
+    atomic_store_explicit(&work->beat_us, work->scheduler->ops->mono(work->scheduler).us, memory_order_relaxed);
+}
+
+/* Under the lock: does anybody still listen to it? */
+static bool heard(const struct hf_work *work) {
+    return work->desk->open && !work->finished && !work->lapsed;
+}
+
+static void post(struct hf_work *work, struct hfi_task *task, bool *posted) {
+    if (*posted)
+        return;
+    *posted = true;
+    work->scheduler->ops->post(work->scheduler, task);
+}
+
+void hf_work_heartbeat(struct hf_work *work) {
+    alive(work);
+}
+
+/* ------------------------------------------------------------------ progress and checkpoints */
+
+int hf_work_progress(struct hf_work *work, int64_t n, const char *text) {
+    struct hfi_desk *desk = work->desk;
+    char clean[HF_PROGRESS_TEXT_MAX + 1];
+    if (desk == NULL)
+        return HF_ESTALE;
+    alive(work);
+    hfi_text_copy(clean, sizeof clean, text);
+    pthread_mutex_lock(&desk->lock);
+    bool listens = heard(work);
+    if (listens) {
+        work->progress = n;
+        memcpy(work->progress_text, clean, sizeof clean);
+        work->progress_new = true;
+        post(work, &work->progress_task, &work->progress_posted);
+    }
+    pthread_mutex_unlock(&desk->lock);
+    return listens ? 0 : HF_ESTALE;
+}
+
+bool hfi_work_take_progress(struct hf_work *work, int64_t *progress, char *text) {
+    pthread_mutex_lock(&work->desk->lock);
+    bool is_new = work->progress_new;
+    work->progress_new = work->progress_posted = false;
+    *progress = work->progress;
+    memcpy(text, work->progress_text, sizeof work->progress_text);
+    pthread_mutex_unlock(&work->desk->lock);
+    return is_new;
+}
+
+/* Is it with the desk's writer now? Counted, so that the desk closes after it. */
+static bool begin_write(struct hf_work *work) {
+    struct hfi_desk *desk = work->desk;
+    pthread_mutex_lock(&desk->lock);
+    bool listens = heard(work) && desk->writer != NULL;
+    desk->writing += listens;
+    pthread_mutex_unlock(&desk->lock);
+    return listens;
+}
+
+static void end_write(struct hfi_desk *desk) {
+    pthread_mutex_lock(&desk->lock);
+    desk->writing--;
+    pthread_cond_broadcast(&desk->moved);
+    pthread_mutex_unlock(&desk->lock);
+}
+
+int hf_work_checkpoint(struct hf_work *work, const void *bytes, size_t length) {
+    struct hfi_op_note op = {.op = {.kind = HFI_OP_NOTE}, .id = work->job->id, .epoch = work->job->epoch,
+                             .set = HFI_NOTE_CHECKPOINT, .text = "", .checkpoint = bytes,
+                             .length = bytes == NULL ? 0 : length};
+    if (length > HF_CHECKPOINT_MAX)
+        return HF_ETOOBIG;
+    if (work->desk == NULL || !begin_write(work))
+        return HF_ESTALE;
+    alive(work);
+    int code = hfi_writer_do(work->desk->writer, &op.op);
+    alive(work);
+    end_write(work->desk);
+    if (code == HF_ESTALE)
+        hfi_log(HF_LOG_WARNING, "job.stale", HFI_I("job", op.id), HFI_I("epoch", op.epoch), HFI_S("why", "checkpoint"),
+                NULL);
+    return code;
+}
+
+/* ------------------------------------------------------------------ told to stop */
+
+/* The stop callback, if one is there and was not called yet. Loop thread, without the lock. */
+void hfi_work_tell_stop(struct hf_work *work) {
+    struct hfi_desk *desk = work->desk;
+    if (desk == NULL)
+        return;
+    pthread_mutex_lock(&desk->lock);
+    hf_stop_fn tell = work->finished || work->told ? NULL : work->on_stop;
+    void *user = work->stop_user;
+    if (tell != NULL) {
+        work->told = true;
+        desk->telling = work;
+    }
+    pthread_mutex_unlock(&desk->lock);
+    if (tell == NULL)
+        return;
+    tell(work, (enum hf_stop)atomic_load(&work->stop), user);
+    pthread_mutex_lock(&desk->lock);
+    desk->telling = NULL;
+    pthread_cond_broadcast(&desk->moved);
+    pthread_mutex_unlock(&desk->lock);
+}
+
+static void tell_late(struct hfi_task *task, void *user) {
+    (void)task;
+    hfi_work_tell_stop(user);
+}
+
+void hf_work_on_stop(struct hf_work *work, hf_stop_fn stop, void *user) {
+    struct hfi_desk *desk = work->desk;
+    if (desk == NULL)
+        return;
+    pthread_mutex_lock(&desk->lock);
+    work->on_stop = stop;
+    work->stop_user = user;
+    if (stop != NULL && desk->open && !work->finished && !work->told && atomic_load(&work->stop) != HFI_STOP_NONE) {
+        work->stop_task.run = tell_late;
+        work->stop_task.user = work;
+        post(work, &work->stop_task, &work->stop_posted);
+    }
+    pthread_mutex_unlock(&desk->lock);
+}
+
+void hfi_work_lapse(struct hf_work *work) {
+    if (work->desk == NULL)
+        return;
+    pthread_mutex_lock(&work->desk->lock);
+    work->lapsed = true;
+    pthread_mutex_unlock(&work->desk->lock);
+}
+
+/* ------------------------------------------------------------------ the last word */
+
+/* Under the lock. */
+static bool close_locked(struct hf_work *work) {
+    struct hfi_desk *desk = work->desk;
+    while (desk->telling == work && !work->scheduler->ops->on_thread(work->scheduler))
+        pthread_cond_wait(&desk->moved, &desk->lock);
+    bool first = !work->finished;
+    work->finished = true;
+    return first;
+}
+
+bool hfi_work_close(struct hf_work *work) {
+    if (work->desk == NULL)
+        return true;
+    pthread_mutex_lock(&work->desk->lock);
+    bool first = close_locked(work);
+    pthread_mutex_unlock(&work->desk->lock);
+    return first;
+}
+
+static void on_loop(struct hfi_task *task, void *user) {
+    struct hf_work *work = user;
+    (void)task;
+    work->ended(work, work->user);
+}
+
+int hf_work_finish(struct hf_work *work, enum hf_result result) {
+    struct hfi_desk *desk = work == NULL ? NULL : work->desk;
+    if (desk == NULL || work->type->async_handler == NULL)
+        return HF_EINVAL;
+    pthread_mutex_lock(&desk->lock);
+    int code = close_locked(work) ? 0 : HF_ESTATE;
+    if (code == 0) {
+        hfi_work_judge(work, result);
+        if (work->lapsed || !desk->open)
+            code = HF_ESTALE;
+        work->task.run = on_loop;
+        work->task.user = work;
+        if (desk->open)
+            work->scheduler->ops->post(work->scheduler, &work->task);
+    }
+    pthread_mutex_unlock(&desk->lock);
+    return code;
+}
