@@ -146,6 +146,8 @@ void stage_begin(struct stage *stage, size_t at, const struct hf_runner_options 
                                      .book = node->book, .caller = node->caller,
                                      .transport = hfi_scripted_transport(stage->scripted), .ended = ended, .user = node};
     assert_int_equal(hfi_runner_new(&parts, &node->runner, &error), 0);
+    if (stage->prepare != NULL)
+        stage->prepare(node);
     hfi_runner_begin(node->runner);
 }
 

@@ -45,6 +45,7 @@ struct stage {
     struct stage_node nodes[STAGE_NODES];
     hfi_script_fn decide;
     void *user;
+    void (*prepare)(struct stage_node *node); /* before a node begins: handlers, observers; NULL none */
     struct {
         char event[48];
         int level, count;
