@@ -3,6 +3,8 @@
  * One execution from its claim to its stored end: begins it in its kind, watches its limit, writes what came of it.
  * Must never lose an outcome while the store may still take it, and never write one after the lease went. Loop thread.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -323,6 +325,10 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
     hfi_notes_init(execution);
     hfi_outcome_init(&work->ending.outcome);
     hfi_idempotency_key(job, runner->parts.store->port->uuid, work->key);
+    if (work->type->options.kind == HF_KIND_NATIVE) {
+        snprintf(work->execution_id, sizeof work->execution_id, "%" PRId64 ".%" PRId64, job->id, job->epoch);
+        atomic_init(&work->beat_us, hfi_runner_mono(runner).us);
+    }
     struct hfi_rules rules;
     hfi_rulebook_for(runner->book, job, &rules);
     work->max_executions = hfi_max_executions(job, &rules);

@@ -67,6 +67,8 @@ static void defaults_of_node_and_store_are_the_librarys(void **state) {
     assert_int_equal(made->execution_timeout_ms, runner.execution_timeout_ms);
     assert_int_equal(made->max_give_backs, runner.max_give_backs);
     assert_int_equal(made->max_crashes, runner.max_crashes);
+    assert_int_equal(made->abandon_after_ms, runner.abandon_after_ms);
+    assert_int_equal(made->max_abandoned, runner.max_abandoned);
     assert_int_equal(made->unknown_type_grace_ms, runner.unknown_type_grace_ms);
     assert_int_equal(made->keep_succeeded_ms, runner.keep_succeeded_ms);
     assert_int_equal(made->keep_cancelled_ms, runner.keep_cancelled_ms);
@@ -99,6 +101,7 @@ static void defaults_of_types_and_queues_are_the_librarys(void **state) {
     assert_int_equal(made->no_idempotency_key, type.no_idempotency_key);
     assert_int_equal(made->execution_timeout_ms, type.execution_timeout_ms);
     assert_int_equal(made->kill_grace_ms, type.kill_grace_ms);
+    assert_string_equal(made->labels, type.labels);
     assert_null(made->curve);
     assert_int_equal(config.runner.queue_options->order, queue.order);
     assert_int_equal(config.runner.queue_options->weight, queue.weight);
@@ -207,6 +210,21 @@ static void what_is_written_arrives(void **state) {
     assert_string_equal(types[0].directory, "/tmp");
     assert_true(types[1].no_idempotency_key);
     assert_int_equal(types[1].execution_timeout_ms, 0); /* C18 */
+    hfi_config_free(&config);
+}
+
+/* S1.26, 3.6 */
+static void labels_and_abandonment_arrive(void **state) {
+    struct hfi_config config;
+    (void)state;
+    assert_int_equal(READ(&config, "node: {abandon_after: 90s, max_abandoned: 3}\n"
+                                   "jobs: {n: {kind: noop, labels: 'team=a,tier=1'}}"), 0);
+    assert_int_equal(config.runner.abandon_after_ms, 90000);
+    assert_int_equal(config.runner.max_abandoned, 3);
+    assert_string_equal(config.runner.types->labels, "team=a,tier=1");
+    hfi_config_free(&config);
+    assert_int_equal(READ(&config, "node: {abandon_after: none}"), 0);
+    assert_int_equal(config.runner.abandon_after_ms, 0);
     hfi_config_free(&config);
 }
 
@@ -537,6 +555,7 @@ int main(void) {
         cmocka_unit_test(every_key_has_a_meaning_and_a_parent),
         cmocka_unit_test(what_is_written_arrives),
         cmocka_unit_test(rules_arrive),
+        cmocka_unit_test(labels_and_abandonment_arrive),
         cmocka_unit_test(safety_of_a_downstream_arrives),
         cmocka_unit_test(curves_are_worked_out),
         cmocka_unit_test(the_closest_curve_replaces_and_executions_alone_keep_it),

@@ -178,6 +178,7 @@ static void build_type(struct hfi_config *config, const struct hfi_job_setting *
     to->environment_length = from->environment.count;
     to->directory = from->directory;
     to->kill_grace_ms = from->kill_grace_ms;
+    to->labels = from->labels;
 }
 
 static void build_types(struct hfi_config *config) {
@@ -235,6 +236,8 @@ static void build_node(struct hfi_config *config) {
     to->unknown_type_grace_ms = from->unknown_type_grace_ms;
     to->max_give_backs = from->max_give_backs;
     to->max_crashes = from->max_crashes;
+    to->abandon_after_ms = from->abandon_after_ms;
+    to->max_abandoned = from->max_abandoned;
     to->max_calls_per_job = from->max_calls_per_job;
     to->never_retry = from->never_retry.items;
     to->never_retry_count = from->never_retry.count;

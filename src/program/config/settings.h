@@ -99,7 +99,7 @@ enum hfi_job_kind { HFI_JOB_HTTP, HFI_JOB_EXEC, HFI_JOB_NOOP };
 struct hfi_job_setting {
     struct hfi_item item;
     int kind;
-    const char *queue, *downstream, *method, *path, *query, *directory;
+    const char *queue, *downstream, *method, *path, *query, *directory, *labels;
     struct hfi_headers headers;
     struct hfi_texts command, environment, never_retry;
     struct hfi_items rules;
@@ -125,8 +125,8 @@ struct hfi_settings {
     int sync;
     bool error_detail, allow_fault_injection;
     const char *node;
-    uint32_t workers, max_give_backs, max_crashes;
-    int64_t drain_timeout_ms, kill_timeout_ms, lease_ms, heartbeat_ms, poll_ms, unknown_type_grace_ms;
+    uint32_t workers, max_give_backs, max_crashes, max_abandoned;
+    int64_t drain_timeout_ms, kill_timeout_ms, lease_ms, heartbeat_ms, poll_ms, unknown_type_grace_ms, abandon_after_ms;
     struct hfi_curve_setting curve;
     int64_t execution_timeout_ms;
     struct hfi_texts never_retry;
