@@ -143,6 +143,7 @@ void hfi_ending_event(const struct hfi_runner *runner, struct hfi_execution *exe
     memset(event, 0, sizeof *event);
     event->now = hfi_runner_wall(runner);
     event->node = work->job->owner;
+    event->breaker = execution->breaker;
     event->may_have_sent = atomic_load(&work->may_have_sent);
     if (execution->abandoned) { /* what its handler says is its own thread's, and comes too late */
         event->kind = HFI_EVENT_LAPSED;
@@ -223,6 +224,7 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
         hfi_observe_end(runner, execution);
     if (op->change.job.state == HF_JOB_PENDING && op->change.job.run_at_us <= op->event.now.us)
         hfi_claim_stale(runner); /* it is due at once: a snooze of 0, a retry without a wait (I36) */
+    hfi_tidy_released(runner, op->released, op->ended);
     if (op->change.has_death) {
         log_death(runner, execution);
         if (runner->alerts != NULL)

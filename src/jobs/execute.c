@@ -312,6 +312,7 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
     struct hf_work *work = &execution->work;
     execution->runner = runner;
     execution->lane = lane;
+    execution->breaker = hfi_park_state(lane);
     hfi_timer_init(&execution->retry, retry_fired, execution);
     hfi_timer_init(&work->timer, limit_fired, execution);
     work->job = job;

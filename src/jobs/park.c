@@ -22,6 +22,10 @@ bool hfi_park_parks(const struct hfi_lane *lane) {
     return lane->site != NULL && site_of(lane)->parks;
 }
 
+int32_t hfi_park_state(const struct hfi_lane *lane) {
+    return lane->site != NULL ? (int32_t)site_of(lane)->state + 1 : 0;
+}
+
 bool hfi_park_keeps(const struct hfi_lane *lane) {
     return lane->site != NULL && site_of(lane)->keeps;
 }
@@ -56,6 +60,7 @@ static void look_at(struct hfi_runner *runner, struct hfi_site *site, struct hf_
     uint32_t room = less(site->downstream->bulkhead.max, slots->used);
     struct hfi_breaker_look look;
     hfi_breaker_look(&site->downstream->breaker, now, &look);
+    site->state = look.state;
     site->ready_at_us = 0;
     slots->probing = site->parks && look.probe_ready;
     site->keeps = site->parks && (look.state != HF_BREAKER_CLOSED || look.gate_us > now.us);

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "jobs/deaths/alerts.h"
+#include "jobs/deps.h"
 #include "jobs/lane.h"
 #include "jobs/lease.h"
 #include "jobs/runner.h"
@@ -62,6 +63,7 @@ struct hfi_execution {
     struct hfi_timer note_timer; /* spaces writes of progress */
     uint32_t notes_out;     /* of them with the writer */
     bool note_waits;        /* for note_timer */
+    int32_t breaker;        /* of its downstream when it began: enum hf_breaker_state + 1; 0 none */
     struct hfi_execution *free_next;
 };
 
@@ -73,6 +75,7 @@ struct hfi_site {
     bool parks;                    /* on_open: park */
     bool keeps;                    /* its breaker or gate keeps jobs back, all but probes and what the ramp lets through */
     bool forced;                   /* isolated by the store's word */
+    enum hf_breaker_state state;   /* as of the last look */
     bool phase_pending;            /* the breaker changed; to be written */
     bool read_pending;
     bool busy;                     /* the operation is out */
@@ -191,6 +194,12 @@ struct hfi_runner {
     struct hfi_op_sweep sweep_op;
     struct hfi_op_expire expire_op;
     struct hfi_op_prune prune_op;
+    struct hfi_op_release release_op;
+    struct hfi_timer prune_timer; /* the next page */
+    uint32_t prune_page;
+    bool release_out;
+    bool release_wanted; /* children were left over, or may have been */
+    struct hf_mono released_at; /* the last scan of all that wait began */
     struct hfi_op_quarantine quarantine_op;
     bool nodes_out, sweep_out, expire_out, prune_out, quarantine_out;
     bool looked; /* a NODES answer came: it is known who lives */
@@ -288,11 +297,19 @@ bool hfi_upkeep_idle(const struct hfi_runner *runner);
 void hfi_upkeep_unknown(struct hfi_runner *runner); /* due lanes of unknown types, after a LANES answer */
 bool hfi_upkeep_alone(const struct hfi_runner *runner);
 
+/* tidy.c */
+void hfi_tidy_begin(struct hfi_runner *runner);
+void hfi_tidy_round(struct hfi_runner *runner);
+void hfi_tidy_stop(struct hfi_runner *runner);
+bool hfi_tidy_idle(const struct hfi_runner *runner); /* no child is left over that somebody freed */
+void hfi_tidy_released(struct hfi_runner *runner, uint32_t released_now, uint32_t ended); /* by the end of an execution */
+
 /* park.c */
 int hfi_park_init(struct hfi_runner *runner);
 void hfi_park_begin(struct hfi_runner *runner);  /* takes up what the store knows */
 void hfi_park_look(struct hfi_runner *runner);   /* before a round: what each site admits now */
 void hfi_park_reread(struct hfi_runner *runner); /* somebody wrote to the store's downstreams */
+int32_t hfi_park_state(const struct hfi_lane *lane); /* its breaker's, as of the last look, + 1; 0: it has none */
 int64_t hfi_park_ready_at_us(const struct hfi_runner *runner); /* the earliest site that keeps due lanes back; INT64_MAX */
 struct hfi_site *hfi_park_site(struct hfi_runner *runner, const char *downstream);
 bool hfi_park_parks(const struct hfi_lane *lane);               /* is it kept back while its breaker is open? */

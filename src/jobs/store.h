@@ -356,6 +356,7 @@ struct hfi_op_prune { /* small chunks; µs before which rows of a kind go, 0 = k
     struct hfi_op op;
     int64_t succeeded_before, cancelled_before, dead_before, quarantined_before, dead_letters_before, inbox_before;
     uint32_t limit, pruned;
+    bool more; /* out: go on, not all was looked at */
 };
 /*
  * Jobs that wait for others: what a transaction left over when a job with many children ended (HFI_SETTLE_MAX), and,

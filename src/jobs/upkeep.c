@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a node does for the others, about once a second: watches their beats, takes the jobs of those that are gone, ends
- * jobs that were not started in time, puts jobs of unknown types aside, prunes. Must never take a job of a node that may
+ * What a node does for the others, about once a second: watches their beats, takes the jobs of those that are gone, puts
+ * jobs of unknown types aside, tidies up (tidy.c). Must never take a job of a node that may
  * live: a death on this host is proven by its lock, any other by a lease that ran out under our eyes. Loop thread.
  */
 #include <string.h>
@@ -13,8 +13,6 @@
 
 #define ROUND_MS 1000
 #define PAGE 256
-#define PRUNE_EVERY_US 60000000
-#define PRUNE_PAGE 500
 
 static int64_t round_ms(const struct hfi_runner *runner) {
     int64_t fraction = runner->options->lease_ms / 8;
@@ -178,66 +176,6 @@ static void sweep_next(struct hfi_runner *runner) {
     hfi_runner_submit(runner, &op->op, HFI_OP_SWEEP, swept, runner);
 }
 
-/* ------------------------------------------------------------------ expiry, pruning */
-
-static void expired(struct hfi_op *op, void *user) {
-    struct hfi_runner *runner = user;
-    runner->out--;
-    runner->expire_out = false;
-    if (op->code != 0)
-        failed(op, "expire");
-    else if (runner->expire_op.ended > 0) {
-        HFI_COUNT(runner, expired, runner->expire_op.ended);
-        hfi_log(HF_LOG_INFO, "job.expired", HFI_I("jobs", runner->expire_op.ended), NULL);
-    }
-    came_back(runner);
-}
-
-static void expire(struct hfi_runner *runner) {
-    if (runner->expire_out)
-        return;
-    runner->expire_op.now = hfi_runner_wall(runner);
-    runner->expire_op.limit = PAGE;
-    runner->expire_op.ended = 0;
-    runner->expire_out = true;
-    hfi_runner_submit(runner, &runner->expire_op.op, HFI_OP_EXPIRE, expired, runner);
-}
-
-static void pruned(struct hfi_op *op, void *user) {
-    struct hfi_runner *runner = user;
-    runner->out--;
-    runner->prune_out = false;
-    if (op->code != 0)
-        failed(op, "prune");
-    else if (runner->prune_op.pruned >= PRUNE_PAGE)
-        runner->pruned_at.us = 0; /* more is waiting: again in the next round */
-    came_back(runner);
-}
-
-static int64_t before(struct hf_wall now, int64_t keep_ms) {
-    return keep_ms <= 0 ? 0 : hfi_sub(now.us, hfi_ms_to_us(keep_ms));
-}
-
-static void prune(struct hfi_runner *runner) {
-    struct hf_mono mono = hfi_runner_mono(runner);
-    const struct hf_runner_options *keep = runner->options;
-    struct hfi_op_prune *op = &runner->prune_op;
-    if (runner->prune_out || (runner->pruned_at.us != 0 && hfi_sub(mono.us, runner->pruned_at.us) < PRUNE_EVERY_US))
-        return;
-    struct hf_wall now = hfi_runner_wall(runner);
-    runner->pruned_at = mono;
-    op->succeeded_before = before(now, keep->keep_succeeded_ms);
-    op->cancelled_before = before(now, keep->keep_cancelled_ms);
-    op->dead_before = before(now, keep->keep_dead_ms);
-    op->quarantined_before = before(now, keep->keep_quarantined_ms);
-    op->dead_letters_before = before(now, keep->keep_dead_letters_ms);
-    op->inbox_before = before(now, keep->keep_inbox_ms);
-    op->limit = PRUNE_PAGE;
-    op->pruned = 0;
-    runner->prune_out = true;
-    hfi_runner_submit(runner, &op->op, HFI_OP_PRUNE, pruned, runner);
-}
-
 /* ------------------------------------------------------------------ unknown types */
 
 static void quarantined(struct hfi_op *op, void *user) {
@@ -316,21 +254,23 @@ static void round_fired(struct hfi_timer *timer, void *user) {
         runner->nodes_out = true;
         hfi_runner_submit(runner, &runner->nodes_op.op, HFI_OP_NODES, nodes_done, runner);
     }
-    expire(runner);
-    prune(runner);
+    hfi_tidy_round(runner);
 }
 
 void hfi_upkeep_begin(struct hfi_runner *runner) {
     hfi_timer_init(&runner->upkeep_timer, round_fired, runner);
+    hfi_tidy_begin(runner);
     round_fired(&runner->upkeep_timer, runner);
 }
 
 void hfi_upkeep_stop(struct hfi_runner *runner) {
     hfi_runner_disarm(runner, &runner->upkeep_timer);
+    hfi_tidy_stop(runner);
 }
 
 bool hfi_upkeep_idle(const struct hfi_runner *runner) {
-    if (!runner->looked || runner->sweep_out || runner->quarantine_out || runner->lost_out > 0)
+    if (!runner->looked || runner->sweep_out || runner->quarantine_out || runner->lost_out > 0 ||
+        !hfi_tidy_idle(runner))
         return false;
     for (size_t i = 0; i < runner->peer_count; i++) {
         if (runner->peers[i].gone)

@@ -77,5 +77,6 @@ int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op) {
         prune_rows(store, op, &store->deads, dead_goes);
     if (op->inbox_before > 0)
         prune_rows(store, op, &store->inbox, message_goes);
+    op->more = op->pruned >= op->limit;
     return 0;
 }

@@ -29,6 +29,11 @@ static const struct check checks[] = {
      "SELECT count(*) FROM lanes l WHERE l.next_due_us > (SELECT min(j.run_at_us) FROM jobs j WHERE j.state = 0 "
      "AND j.lane = l.id)",
      "lanes that believe their next job to be due later than it is", "report it with the file"},
+    {"waiting", true,
+     "SELECT count(*) FROM jobs c WHERE c.state = 1 AND NOT EXISTS (SELECT 1 FROM deps d JOIN jobs p ON p.id = d.parent "
+     "WHERE d.child = c.id AND (p.state < 3 OR p.state > 6)) AND NOT EXISTS (SELECT 1 FROM deps d JOIN releases r "
+     "ON r.parent = d.parent WHERE d.child = c.id)",
+     "waiting jobs whose parents have all ended (I47)", "run a node: once a minute it looks at all that wait"},
     {"letters", true,
      "SELECT count(*) FROM jobs j WHERE (j.state = 4 OR j.state = 5) AND NOT EXISTS (SELECT 1 FROM dead_letters d "
      "WHERE d.job_id = j.id AND d.death_no = j.deaths)",

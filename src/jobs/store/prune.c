@@ -81,6 +81,8 @@ static int prune_jobs(struct hfi_sqlite *store, struct hfi_op_prune *op) {
     prune_stretch(store, op, doomed);
     if (from_middle && store->prune_cursor == 0 && op->pruned < op->limit && store->fault == 0)
         prune_stretch(store, op, doomed); /* the end came first: from the start again */
+    else if (store->prune_cursor != 0)
+        op->more = true;
     hfi_free(doomed);
     return store->fault;
 }
@@ -110,10 +112,12 @@ static int prune_alerts(struct hfi_sqlite *store, const struct hfi_op_prune *op)
 
 int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op) {
     op->pruned = 0;
+    op->more = false;
     if (op->limit == 0)
         return 0;
     if (prune_jobs(store, op) == 0 && prune_others(store, op, HFI_SQL_PRUNE_DEAD, op->dead_letters_before) == 0 &&
         prune_others(store, op, HFI_SQL_PRUNE_INBOX, op->inbox_before) == 0)
         prune_alerts(store, op);
+    op->more = op->more || op->pruned >= op->limit;
     return store->fault;
 }
