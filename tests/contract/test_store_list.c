@@ -2,6 +2,8 @@
 /* Contract of the store: pages, filters, counts, queues, downstreams, pruning, the doctor. */
 #include "store_world.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 
 static struct hf_job_list *list_jobs(const struct hf_job_filter *filter) {
@@ -50,6 +52,123 @@ static void a_page_that_ends_exactly_has_no_next(void **state) {
     hf_job_list_free(list);
 }
 
+/* A page may come to its bound first: then it is short, and the next one goes on. */
+static size_t gather_ids(struct hf_job_filter filter, int64_t *ids, size_t room, void (*between)(void)) {
+    size_t count = 0, pages = 0;
+    do {
+        struct hf_job_list *list = list_jobs(&filter);
+        for (size_t i = 0; i < hf_job_list_count(list); i++) {
+            assert_true(count < room);
+            ids[count++] = hf_job_list_at(list, i)->id;
+        }
+        assert_true(hf_job_list_next(list) == 0 || filter.after_id == 0 || hf_job_list_next(list) < filter.after_id);
+        filter.after_id = hf_job_list_next(list);
+        hf_job_list_free(list);
+        if (between)
+            between();
+        assert_true(pages++ < 1000);
+    } while (filter.after_id != 0);
+    return count;
+}
+
+static int64_t doomed[2000];
+static size_t doomed_count;
+
+/* New rows come and old ones go while somebody reads. */
+static void disturb(void) {
+    world_put_type("new");
+    struct hfi_op_prune prune = {.op = {.kind = HFI_OP_PRUNE}, .cancelled_before = INT64_MAX, .limit = 5};
+    assert_int_equal(world_do(&prune.op), 0);
+}
+
+static void each_of_ten_thousand_of_one_instant_is_seen_once(void **state) { /* I75 */
+    (void)state;
+    enum { MANY = 10000 };
+    static int64_t ids[MANY + 10], put[MANY];
+    struct hf_job_spec spec = world_spec("a", NULL);
+    struct hf_job_filter filter;
+    struct hfi_put *puts = calloc(500, sizeof *puts);
+    struct hfi_spec_room room;
+    for (size_t at = 0; at < MANY; at += 500) {
+        struct hfi_op_put op = {.op = {.kind = HFI_OP_PUT}, .items = puts, .count = 500};
+        for (size_t i = 0; i < 500; i++)
+            assert_int_equal(hfi_spec_check(&spec, world.now, 1000, &puts[i].job, &room, NULL), 0);
+        assert_int_equal(world_do(&op.op), 0);
+        for (size_t i = 0; i < 500; i++)
+            put[at + i] = puts[i].id;
+    }
+    free(puts);
+    for (doomed_count = 0; doomed_count < 60; doomed_count++) { /* these go while the pages are read */
+        struct hfi_op_cancel op = {.op = {.kind = HFI_OP_CANCEL}, .id = put[doomed_count * 150 + 7], .actor = "x", .now = world.now};
+        assert_int_equal(world_do(&op.op), 0);
+        doomed[doomed_count] = op.id;
+    }
+    hf_job_filter_init(&filter);
+    filter.limit = 137;
+    size_t count = gather_ids(filter, ids, MANY + 10, disturb), next = 0;
+    for (size_t i = 0; i < count; i++)
+        assert_true(i == 0 || ids[i] < ids[i - 1]); /* newest first, none twice, none of the new ones */
+    assert_int_equal(ids[0], put[MANY - 1]);
+    for (size_t i = MANY; i > 0; i--) { /* whatever lived all the time was seen */
+        bool goes = false;
+        for (size_t d = 0; d < doomed_count; d++)
+            goes = goes || doomed[d] == put[i - 1];
+        if (next < count && ids[next] == put[i - 1])
+            next++;
+        else
+            assert_true(goes);
+    }
+    assert_int_equal(next, count);
+}
+
+static void a_page_that_finds_little_ends_and_goes_on(void **state) { /* I74 */
+    (void)state;
+    int64_t ids[8];
+    struct hf_job_filter filter;
+    struct hf_job_spec spec = world_spec("rare", "odd");
+    spec.tags = "night, import";
+    spec.correlation_id = "c-1";
+    spec.limit_name = "tenant";
+    spec.limit_key = "7";
+    spec.source = "shop";
+    spec.source_message_id = "m-1";
+    int64_t first = world_put(&spec);
+    for (int i = 0; i < 300; i++)
+        world_put_type("a");
+    spec.tags = "nightly,import";
+    spec.source_message_id = "m-2";
+    int64_t second = world_put(&spec);
+    hf_job_filter_init(&filter);
+    filter.limit = 1;
+    filter.type = "rare";
+    assert_int_equal(gather_ids(filter, ids, 8, NULL), 2);
+    assert_int_equal(ids[0], second);
+    assert_int_equal(ids[1], first);
+    filter.type = NULL;
+    filter.queue = "odd";
+    assert_int_equal(gather_ids(filter, ids, 8, NULL), 2);
+    filter.queue = NULL;
+    filter.limit_key = "tenant:7";
+    assert_int_equal(gather_ids(filter, ids, 8, NULL), 2);
+    filter.limit_key = "tenant";
+    assert_int_equal(gather_ids(filter, ids, 8, NULL), 0);
+    filter.limit_key = NULL;
+    filter.correlation_id = "c-1";
+    assert_int_equal(gather_ids(filter, ids, 8, NULL), 2);
+    filter.correlation_id = NULL;
+    filter.tag = "import";
+    assert_int_equal(gather_ids(filter, ids, 8, NULL), 2);
+    filter.tag = "night"; /* the word, not its beginning */
+    assert_int_equal(gather_ids(filter, ids, 8, NULL), 1);
+    assert_int_equal(ids[0], first);
+    filter.source_message_id = "m-2";
+    assert_int_equal(gather_ids(filter, ids, 8, NULL), 0);
+    filter.tag = NULL;
+    assert_int_equal(gather_ids(filter, ids, 8, NULL), 1);
+    assert_int_equal(ids[0], second);
+    assert_string_equal(world_job(second)->source_message_id, "m-2");
+}
+
 static size_t count_jobs(struct hf_job_filter filter) {
     struct hf_job_list *list = list_jobs(&filter);
     size_t count = hf_job_list_count(list);
@@ -87,6 +206,63 @@ static void filters_of_jobs_hold_together(void **state) {
     hf_job_filter_init(&filter);
     filter.limit = 0; /* the default, not nothing */
     assert_int_equal(count_jobs(filter), 3);
+}
+
+static size_t count_shown(int32_t shown) {
+    struct hf_job_filter filter;
+    hf_job_filter_init(&filter);
+    filter.shown = shown;
+    return count_jobs(filter);
+}
+
+static void pending_jobs_are_shown_as_what_they_wait_for(void **state) { /* S3.13 */
+    (void)state;
+    int64_t now = hfi_wall_now().us; /* lists look at the clock themselves */
+    struct hf_job_spec spec = world_spec("a", NULL);
+    world.now.us = now;
+    spec.run_at_us = now + HOUR;
+    int64_t scheduled = world_put(&spec);
+    spec.run_at_us = now - HOUR;
+    int64_t failing = world_put(&spec);
+    struct hfi_job *job = world_start_type("a");
+    assert_int_equal(world_fail(&job, false), 0);
+    spec.run_at_us = now - HOUR;
+    int64_t ready = world_put(&spec);
+    spec.downstream = "bank";
+    int64_t parked = world_put(&spec);
+    struct hfi_op_downstream op = {.op = {.kind = HFI_OP_DOWNSTREAM}, .key = "bank", .set = HFI_DOWNSTREAM_PHASE};
+    op.state.phase = 1;
+    assert_int_equal(world_do(&op.op), 0);
+    assert_string_equal(world_job(scheduled)->shown, "scheduled");
+    assert_string_equal(world_job(failing)->shown, "retrying");
+    assert_string_equal(world_job(ready)->shown, "ready");
+    assert_string_equal(world_job(parked)->shown, "parked");
+    for (int32_t shown = HF_JOB_SHOWN_SCHEDULED; shown <= HF_JOB_SHOWN_READY; shown++)
+        assert_int_equal(count_shown(shown), 1);
+    op.state.phase = 0;
+    op.state.version = 1;
+    assert_int_equal(world_do(&op.op), 0);
+    assert_int_equal(count_shown(HF_JOB_SHOWN_PARKED), 0);
+    assert_int_equal(count_shown(HF_JOB_SHOWN_READY), 2);
+}
+
+static void the_dead_and_the_quarantined_are_apart(void **state) { /* S1.14, S3.12 */
+    (void)state;
+    struct hf_job_filter filter;
+    int64_t dead, id[2];
+    world_die("a", &dead);
+    int64_t other = world_put_type("b");
+    struct hfi_job *job = world_start_type("b");
+    assert_int_equal(APPLY(&job, QUARANTINED, .error_type = "payload.bad", .message = "x"), 0);
+    hf_job_filter_init(&filter);
+    filter.state = HF_JOB_DEAD;
+    assert_int_equal(gather_ids(filter, id, 2, NULL), 1);
+    assert_int_equal(id[0], dead);
+    filter.state = HF_JOB_QUARANTINED;
+    assert_int_equal(gather_ids(filter, id, 2, NULL), 1);
+    assert_int_equal(id[0], other);
+    assert_int_equal(world_counts().dead, 1);
+    assert_int_equal(world_counts().quarantined, 1);
 }
 
 static void dead_letters_come_in_pages_and_by_filter(void **state) {
@@ -314,7 +490,9 @@ static void the_doctor_finds_an_alert_nobody_got(void **state) { /* 3.8 */
 }
 
 WORLD_MAIN(WORLD_TEST(pages_of_jobs_meet_without_gap_or_repetition), WORLD_TEST(a_page_that_ends_exactly_has_no_next),
-           WORLD_TEST(filters_of_jobs_hold_together), WORLD_TEST(dead_letters_come_in_pages_and_by_filter),
+           WORLD_TEST(filters_of_jobs_hold_together), WORLD_TEST(each_of_ten_thousand_of_one_instant_is_seen_once),
+           WORLD_TEST(a_page_that_finds_little_ends_and_goes_on), WORLD_TEST(pending_jobs_are_shown_as_what_they_wait_for),
+           WORLD_TEST(the_dead_and_the_quarantined_are_apart), WORLD_TEST(dead_letters_come_in_pages_and_by_filter),
            WORLD_TEST(counts_follow_every_change), WORLD_TEST(queues_show_their_depth_and_pause),
            WORLD_TEST(downstreams_show_what_they_keep_back),
            WORLD_TEST(pruning_goes_in_small_chunks_and_keeps_what_lives), WORLD_TEST(the_store_says_what_it_is),

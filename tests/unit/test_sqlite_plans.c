@@ -74,12 +74,62 @@ static void the_partial_indexes_are_used(void **state) {
     expect(HFI_SQL_LANES_NEXT, "lanes_due (next_due_us>?)");
     expect(HFI_SQL_ALERTS_DUE, "alerts_due (sink=? AND next_at_us<?)");
     expect(HFI_SQL_DEAD_OF_JOB, "dead_once (job_id=? AND death_no=?)");
+    expect(HFI_SQL_DEPS_CHILDREN, "PRIMARY KEY (parent=? AND child>?)");
+    expect(HFI_SQL_DEPS_PARENTS, "deps_child (child=?)");
+    expect(HFI_SQL_WAITING_AFTER, "jobs_odd (state=? AND rowid>?)");
+}
+
+/* A list by any filter: `index` leads, no sort but of the ids of running jobs, no whole table. */
+static void expect_list(struct hf_job_filter filter, const char *index, bool sorts) {
+    char floor[HFI_LIST_SQL_MAX], page[HFI_LIST_SQL_MAX], plan[4096];
+    filter.after_id = 1000;
+    hfi_sqlite_list_sql(&filter, floor, page);
+    for (int i = 0; i < 2; i++) {
+        plan_of(i == 0 ? floor : page, plan, sizeof plan);
+        if (!strstr(plan, index))
+            fail_msg("%s does not lead: %s", index, plan);
+        if (!sorts && strstr(plan, "TEMP B-TREE"))
+            fail_msg("it sorts: %s", plan);
+        if (strstr(plan, "SCAN j\n") || strstr(plan, "SCAN jobs\n") || strstr(plan, "SCAN p\n") || strstr(plan, "AUTOMATIC"))
+            fail_msg("it scans: %s", plan);
+    }
+}
+
+static void lists_seek_whatever_the_filter(void **state) { /* I74 */
+    (void)state;
+    struct hf_job_filter filter;
+    for (int32_t shown = -1; shown <= HF_JOB_SHOWN_READY; shown++) {
+        hf_job_filter_init(&filter);
+        filter.shown = shown;
+        expect_list(filter, "SEARCH j USING INTEGER PRIMARY KEY (rowid", false);
+    }
+    for (int32_t number = HF_JOB_PENDING; number <= HF_JOB_CANCELLED; number++) {
+        bool odd = number == HF_JOB_WAITING || number > HF_JOB_SUCCEEDED;
+        hf_job_filter_init(&filter);
+        filter.state = number;
+        expect_list(filter, odd ? "jobs_odd (state=? AND rowid" : number == HF_JOB_RUNNING ? "jobs_running" : "SEARCH j USING INTEGER PRIMARY KEY",
+                    number == HF_JOB_RUNNING);
+        filter.type = "t";
+        filter.queue = "q";
+        filter.limit_key = "l:k";
+        filter.created_since_us = 5;
+        if (number != HF_JOB_RUNNING)
+            expect_list(filter, odd ? "jobs_odd (state=? AND rowid" : "SEARCH j USING INTEGER PRIMARY KEY", false);
+    }
+    hf_job_filter_init(&filter);
+    filter.tag = "x";
+    expect_list(filter, "SEARCH q USING PRIMARY KEY (tag=? AND job_id", false);
+    filter.correlation_id = "x";
+    expect_list(filter, "specs_correlation (correlation_id=? AND rowid", false);
+    filter.source_message_id = "x";
+    expect_list(filter, "specs_message (source_message_id=? AND rowid", false);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_scans_jobs_or_sorts),
         cmocka_unit_test(the_partial_indexes_are_used),
+        cmocka_unit_test(lists_seek_whatever_the_filter),
     };
     return cmocka_run_group_tests(tests, open_one, close_it) ? 1 : 0;
 }

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Contract of the store: what is kept how long, and what goes with it. A job ends with all that belongs to it, evidence
+ * outlives it (C3), and nothing that is open ever goes. S0.20, S1.22, S3.6, S4.9, I62, I81, I82.
+ */
+#include "store_world.h"
+
+#include <stdlib.h>
+
+static uint32_t prune(struct hfi_op_prune op) {
+    uint32_t total = 0;
+    op.op.kind = HFI_OP_PRUNE;
+    op.limit = op.limit ? op.limit : 100;
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(world_do(&op.op), 0);
+        assert_true(op.pruned <= op.limit);
+        total += op.pruned;
+        if (!op.more)
+            return total;
+    }
+    fail_msg("it never comes to an end");
+    return 0;
+}
+
+static int64_t ended(enum hf_job_state state) {
+    int64_t id = world_put_type("a");
+    struct hfi_job *job = world_start_type("a");
+    assert_int_equal(job->id, id);
+    if (state == HF_JOB_SUCCEEDED)
+        assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+    else if (state == HF_JOB_CANCELLED)
+        assert_int_equal(APPLY(&job, CANCELLED, .actor = "x", .message = ""), 0);
+    else if (state == HF_JOB_DEAD)
+        assert_int_equal(world_fail(&job, true), 0);
+    else
+        assert_int_equal(APPLY(&job, QUARANTINED, .error_type = "payload.bad", .message = "x"), 0);
+    assert_int_equal(world_job(id)->state, state);
+    return id;
+}
+
+/* A job that ended exactly so long ago stays; a microsecond longer, and it goes (I62). 0 keeps it for ever. */
+static void each_state_has_its_own_time_to_the_microsecond(void **state) { /* S1.22, S3.6, S4.9 */
+    (void)state;
+    static const enum hf_job_state states[] = {HF_JOB_SUCCEEDED, HF_JOB_CANCELLED, HF_JOB_DEAD, HF_JOB_QUARANTINED};
+    for (int i = 0; i < 4; i++) {
+        int64_t id = ended(states[i]), day = 14 * DAY;
+        struct hfi_op_prune none = {.succeeded_before = i == 0 ? 0 : INT64_MAX, .cancelled_before = i == 1 ? 0 : INT64_MAX,
+                                    .dead_before = i == 2 ? 0 : INT64_MAX, .quarantined_before = i == 3 ? 0 : INT64_MAX};
+        assert_int_equal(prune(none), 0);
+        struct hfi_op_prune op = {.limit = 10};
+        int64_t *mine = i == 0 ? &op.succeeded_before : i == 1 ? &op.cancelled_before : i == 2 ? &op.dead_before
+                                                                                          : &op.quarantined_before;
+        *mine = world.now.us + day - day - 1;
+        assert_int_equal(prune(op), 0);
+        *mine = world.now.us; /* it ended now: kept exactly long enough */
+        assert_int_equal(prune(op), 0);
+        assert_non_null(world_job(id));
+        *mine = world.now.us + 1;
+        assert_int_equal(prune(op), 1);
+        assert_null(world_job(id));
+    }
+}
+
+static void what_has_not_ended_never_goes(void **state) {
+    (void)state;
+    int64_t pending = world_put_type("b"), running = world_put_type("a");
+    struct hf_job_spec spec = world_spec("c", NULL);
+    spec.after_jobs = &pending;
+    spec.after_count = 1;
+    int64_t waiting = world_put(&spec);
+    assert_non_null(world_start_type("a"));
+    struct hfi_op_prune all = {.succeeded_before = INT64_MAX, .cancelled_before = INT64_MAX, .dead_before = INT64_MAX,
+                               .quarantined_before = INT64_MAX, .dead_letters_before = INT64_MAX, .inbox_before = INT64_MAX};
+    assert_int_equal(prune(all), 0);
+    assert_non_null(world_job(pending));
+    assert_non_null(world_job(running));
+    assert_non_null(world_job(waiting));
+}
+
+/* Purge the job a week later: the redriven payload has every one of the 256 values in its place. */
+static void a_dead_letter_outlives_its_job_byte_for_byte(void **state) { /* S0.20, C3 */
+    (void)state;
+    unsigned char payload[512];
+    for (size_t i = 0; i < sizeof payload; i++)
+        payload[i] = (unsigned char)i;
+    struct hf_job_spec spec = world_spec("a", NULL);
+    spec.payload = payload;
+    spec.payload_length = sizeof payload;
+    spec.tags = "x,y";
+    int64_t id = world_put(&spec);
+    struct hfi_job *job = world_start_type("a");
+    assert_int_equal(world_fail(&job, true), 0);
+    world.now.us += 7 * DAY;
+    struct hfi_op_prune op = {.dead_before = world.now.us, .dead_letters_before = world.now.us};
+    assert_int_equal(prune(op), 1);
+    assert_null(world_job(id));
+    assert_int_equal(world_dead_count(-1), 1);
+    assert_memory_equal(world_dead(1)->payload, payload, sizeof payload);
+    struct hf_dead_action action = world_action("ann");
+    struct hfi_op_redrive redrive = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = 1, .action = &action, .now = world.now};
+    assert_int_equal(world_do(&redrive.op), 0);
+    assert_int_equal(world_job(redrive.new_job)->payload_length, sizeof payload);
+    assert_memory_equal(world_job(redrive.new_job)->payload, payload, sizeof payload);
+    assert_string_equal(world_job(redrive.new_job)->tags, "x,y");
+}
+
+static void only_settled_letters_go_and_only_when_their_time_is_over(void **state) { /* C3 */
+    (void)state;
+    int64_t open = world_die("a", NULL), settled = world_die("a", NULL);
+    struct hf_dead_action action = world_action("ann");
+    struct hfi_op_settle settle = {.op = {.kind = HFI_OP_SETTLE}, .dead_id = settled, .status = HF_DEAD_RESOLVED,
+                                   .action = &action, .now = world.now};
+    static const char *const sinks[] = {"ops", "pager"};
+    struct hfi_op_alerts alerts = {.op = {.kind = HFI_OP_ALERTS}, .sinks = sinks, .sink_count = 2, .node = world.node,
+                                   .lease_ms = 1000, .now = world.now, .limit = 10};
+    assert_int_equal(world_do(&settle.op), 0);
+    struct hfi_op_prune op = {.dead_letters_before = world.now.us + 1};
+    assert_int_equal(prune(op), 0); /* its alerts are still to be sent */
+    assert_int_equal(world_do(&alerts.op), 0);
+    for (size_t i = 0; i < alerts.count; i++) {
+        struct hfi_op_alert_end end = {.op = {.kind = HFI_OP_ALERT_END}, .id = alerts.rows[i].id,
+                                       .epoch = alerts.rows[i].epoch, .sent = true, .now = world.now};
+        assert_int_equal(world_do(&end.op), 0);
+    }
+    hfi_free(alerts.rows);
+    op.dead_letters_before = world.now.us;
+    assert_int_equal(prune(op), 0); /* I62 */
+    op.dead_letters_before++;
+    assert_int_equal(prune(op), 1);
+    assert_null(world_dead(settled));
+    assert_non_null(world_dead(open)); /* for ever, until somebody settles it */
+}
+
+static void a_message_is_known_until_its_own_time_is_over(void **state) { /* S4.11 */
+    (void)state;
+    struct hf_job_spec spec = world_spec("a", NULL);
+    int64_t id, again;
+    bool existed;
+    spec.source = "shop";
+    spec.source_message_id = "m-1";
+    id = world_put(&spec);
+    struct hfi_job *job = world_start_type("a");
+    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+    struct hfi_op_prune op = {.succeeded_before = world.now.us + 1, .inbox_before = world.now.us};
+    assert_int_equal(prune(op), 1);
+    assert_null(world_job(id));
+    assert_int_equal(world_put_existing(&spec, &again, &existed), 0);
+    assert_true(existed);
+    assert_int_equal(again, 0); /* it was there, and is gone */
+    op.inbox_before = world.now.us + 1;
+    assert_int_equal(prune(op), 1);
+    assert_int_equal(world_put_existing(&spec, &again, &existed), 0);
+    assert_false(existed);
+    assert_true(again > id); /* no id twice */
+}
+
+/* No list of the dead is ever cut to some length: 10,001 deaths are 10,001 rows. */
+static void ten_thousand_and_one_deaths_leave_as_many_rows(void **state) { /* I81 */
+    (void)state;
+    enum { DEATHS = 10001, PART = 3000 };
+    struct hf_job_spec spec = world_spec("z", NULL);
+    struct hfi_put *puts = calloc(PART, sizeof *puts);
+    struct hfi_spec_room room;
+    for (size_t left = DEATHS; left > 0;) {
+        size_t count = left < PART ? left : PART;
+        struct hfi_op_put put = {.op = {.kind = HFI_OP_PUT}, .items = puts, .count = count};
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(hfi_spec_check(&spec, world.now, 1000, &puts[i].job, &room, NULL), 0);
+        assert_int_equal(world_do(&put.op), 0);
+        struct hfi_op_quarantine op = {.op = {.kind = HFI_OP_QUARANTINE}, .book = world.book, .lane = world_lane("default", "z"),
+                                       .node = world.node, .now = world.now, .error_type = "unknown_type",
+                                       .message = "nobody has it", .limit = PART};
+        assert_int_equal(world_do(&op.op), 0);
+        assert_int_equal(op.ended, count);
+        hfi_free(op.notes);
+        left -= count;
+    }
+    free(puts);
+    struct hfi_op_prune all = {.dead_letters_before = INT64_MAX, .inbox_before = INT64_MAX};
+    assert_int_equal(prune(all), 0);
+    assert_int_equal(world_counts().quarantined, DEATHS);
+    assert_int_equal(world_counts().dead_letters_open, DEATHS);
+}
+
+/* A job keeps the curve it was enqueued, or first started, with; the next one gets the new one. */
+static void a_changed_curve_is_for_new_jobs(void **state) { /* I82 */
+    (void)state;
+    static const int64_t old_waits[] = {1000, 2000}, new_waits[] = {9000};
+    struct hf_job_spec spec = world_spec("a", NULL);
+    spec.curve_ms = old_waits;
+    spec.curve_length = 2;
+    int64_t old_job = world_put(&spec);
+    int64_t plain = world_put_type("b");
+    struct hfi_job *job = world_start_type("b"); /* fixes the curve of then */
+    assert_int_equal(world_fail(&job, false), 0);
+    assert_int_equal(world_job(plain)->run_at_us, world.now.us + 60 * SECOND);
+    spec.curve_ms = new_waits;
+    spec.curve_length = 1;
+    int64_t new_job = world_put(&spec);
+    memset(&world.curve.waits_ms, 0, sizeof world.curve.waits_ms); /* the configuration is another one now */
+    world.curve.waits_ms[0] = 5000;
+    world.curve.length = 1;
+    world.curve.max_executions = 2;
+    job = world_start_type("a");
+    assert_int_equal(job->id, old_job);
+    assert_int_equal(world_fail(&job, false), 0);
+    assert_int_equal(world_job(old_job)->run_at_us, world.now.us + 1 * SECOND);
+    assert_int_equal(world_job(old_job)->max_executions, 3);
+    job = world_start_type("a");
+    assert_int_equal(job->id, new_job);
+    assert_int_equal(world_fail(&job, false), 0);
+    assert_int_equal(world_job(new_job)->run_at_us, world.now.us + 9 * SECOND);
+    world.now.us += HOUR;
+    job = world_start_type("b");
+    assert_int_equal(job->id, plain);
+    assert_int_equal(world_fail(&job, false), 0);
+    assert_int_equal(world_job(plain)->run_at_us, world.now.us + 300 * SECOND); /* its second wait, of the old curve */
+    assert_int_equal(world_job(plain)->max_executions, 6);
+}
+
+WORLD_MAIN(WORLD_TEST(each_state_has_its_own_time_to_the_microsecond), WORLD_TEST(what_has_not_ended_never_goes),
+           WORLD_TEST(a_dead_letter_outlives_its_job_byte_for_byte),
+           WORLD_TEST(only_settled_letters_go_and_only_when_their_time_is_over),
+           WORLD_TEST(a_message_is_known_until_its_own_time_is_over),
+           WORLD_TEST(ten_thousand_and_one_deaths_leave_as_many_rows), WORLD_TEST(a_changed_curve_is_for_new_jobs))
