@@ -157,7 +157,9 @@ static void every_way_to_end_reaches_the_children(void **state) { /* I51, I79 */
         spec.expires_at_us = way == EXPIRE ? world.now.us + HOUR : 0;
         int64_t parent = world_put(&spec), needs = after(parent), any = child_of("any", &parent, 1, true),
                 grandchild = after(needs);
+        size_t dead = world_dead_count(-1);
         end_by((enum way)way, parent);
+        assert_int_equal(world_dead_count(-1) - dead, way == DIE || way == QUARANTINE || way == LAPSE); /* one each */
         assert_true(hfi_state_ended(state_of(parent)));
         assert_int_equal(state_of(any), HF_JOB_PENDING);
         if (way == SUCCEED) {
