@@ -220,6 +220,7 @@ struct hfi_view_room {
 };
 bool hfi_sqlite_read_view(struct hfi_sqlite *store, sqlite3_stmt *statement, const struct hf_job_filter *filter,
                           struct hf_job_view *view, struct hfi_view_room *room);
+struct hf_wall hfi_sqlite_read_now(void); /* read_control.c */
 /* list.c: the statements of a page, each into HFI_LIST_SQL_MAX bytes */
 #define HFI_LIST_SQL_MAX 4096
 void hfi_sqlite_list_sql(const struct hf_job_filter *filter, char *floor, char *page);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "jobs/store/internal.h"
 #include "jobs/views.h"
@@ -93,7 +92,7 @@ static void bind(sqlite3_stmt *statement, const struct hf_job_filter *filter, in
     if (filter->created_since_us > 0)
         sqlite3_bind_int64(statement, SINCE, filter->created_since_us);
     if (filter->shown >= 0)
-        sqlite3_bind_int64(statement, NOW, hfi_wall_now().us);
+        sqlite3_bind_int64(statement, NOW, hfi_sqlite_read_now().us);
 }
 
 /* How far down this page may go: 0 to the end. SQLite's code. */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "jobs/hands.h"
 #include "jobs/store/internal.h"
@@ -53,7 +52,7 @@ bool hfi_sqlite_read_view(struct hfi_sqlite *store, sqlite3_stmt *statement, con
     struct hfi_job job;
     struct hfi_curve policy = {0};
     int64_t policy_id;
-    struct hf_wall now = hfi_wall_now();
+    struct hf_wall now = hfi_sqlite_read_now();
     hfi_sqlite_read_row(statement, &job, &policy_id);
     job.queue = hfi_column_text(statement, QUEUE);
     job.type = hfi_column_text(statement, TYPE);

@@ -13,6 +13,11 @@
 /* Per lane, through its index; literals so that the partial indexes serve. */
 #define DUE_OF_LANE "FROM jobs j WHERE j.state = 0 AND j.lane = l.id AND j." EACH_PRIORITY " AND j.run_at_us <= ?1"
 
+/* Lists look at the clock themselves: who asks has no scheduler. */
+struct hf_wall hfi_sqlite_read_now(void) {
+    return hfi_wall_now();
+}
+
 static const char queues_sql[] =
     "WITH depths AS (SELECT l.queue AS name, (SELECT count(*) " DUE_OF_LANE ") AS due, "
     "(SELECT count(*) FROM jobs j WHERE j.state = 0 AND j.lane = l.id) AS pending, "
