@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The programs of examples/ have the effect they promise, against peers that fail first.
 
-usage: examples.py CALL GUARD_SQLITE GUARD_SOCKET GUARD_SMTP
+usage: examples.py CALL GUARD_SQLITE GUARD_SOCKET GUARD_SMTP STEPS
 """
 import http.server
 import os
@@ -131,12 +131,36 @@ def check_smtp(program):
     assert "2 attempts" in shown, shown
 
 
+def check_steps(program):
+    """Killed in the middle, run again: each step was taken once."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "steps.db")
+        gate = sqlite3.connect(path, isolation_level=None)
+        gate.execute("CREATE TABLE steps(step)")
+        gate.execute("CREATE TRIGGER in_the_middle BEFORE INSERT ON steps WHEN NEW.step = 5 AND "
+                     "NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'mended') BEGIN SELECT RAISE(ABORT, 'no'); END")
+        first = subprocess.run([program], cwd=folder, capture_output=True, text=True, timeout=60)
+        assert first.returncode == 0, first.stderr
+        assert gate.execute("SELECT count(*) FROM steps").fetchone() == (5,)
+        gate.execute("CREATE TABLE mended(yes)")
+        jobs = sqlite3.connect(os.path.join(folder, "jobs.db"), isolation_level=None)
+        assert jobs.execute("SELECT progress, length(c.bytes) FROM jobs j JOIN checkpoints c ON c.job_id = j.id").fetchone() == (5, 4)
+        jobs.execute("UPDATE jobs SET run_at_us = 0 WHERE state = 0")
+        jobs.execute("UPDATE lanes SET next_due_us = 0")
+        jobs.close()
+        second = subprocess.run([program], cwd=folder, capture_output=True, text=True, timeout=60)
+        assert second.returncode == 0, second.stderr
+        assert gate.execute("SELECT count(*), count(DISTINCT step) FROM steps WHERE step < 10").fetchone() == (20, 10)
+        gate.close()
+
+
 def main():
-    call, in_sqlite, plain, smtp = map(os.path.abspath, sys.argv[1:5])
+    call, in_sqlite, plain, smtp, steps = map(os.path.abspath, sys.argv[1:6])
     check_call(call)
     check_sqlite(in_sqlite)
     check_socket(plain)
     check_smtp(smtp)
+    check_steps(steps)
 
 
 if __name__ == "__main__":
