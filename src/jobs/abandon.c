@@ -55,23 +55,13 @@ void hfi_abandon(struct hfi_execution *execution, const char *type, const char *
     hfi_work_lapse(work);
     execution->abandoned = true;
     kind->ops->abandon(kind, work);
-    hfi_runner_disarm(runner, &work->timer);
-    hfi_runner_disarm(runner, &execution->silence);
-    hfi_notes_flush(execution);
-    hfi_execute_unlink(&runner->first, work);
-    hfi_execute_link(&runner->unwritten, work);
-    runner->running--;
-    runner->writing++;
     runner->abandoned_live++;
-    hfi_lane_release(&runner->lanes, execution->lane, execution->begun);
     hfi_lanes_left(&runner->lanes, work->type, 1);
     pthread_mutex_lock(&runner->lock);
     runner->counts.abandoned++;
     runner->counts.abandoned_live++;
-    runner->counts.attempts += atomic_load(&work->attempts);
     pthread_mutex_unlock(&runner->lock);
-    hfi_execute_apply(execution);
-    hfi_claim_poke(runner);
+    hfi_execute_ended(execution);
     too_many(runner);
 }
 

@@ -133,6 +133,8 @@ void hfi_execute_end(struct hfi_runner *runner) {
 
 /* ------------------------------------------------------------------ the stored end */
 
+static void apply(struct hfi_execution *execution);
+
 static void over(struct hfi_execution *execution) {
     struct hfi_runner *runner = execution->runner;
     leave_unwritten(execution);
@@ -154,7 +156,7 @@ static void refused_for_good(struct hfi_execution *execution, int code) {
     const struct hf_outcome *outcome = op->event.outcome;
     if (execution->dropped++ == 0) {
         hfi_log(HF_LOG_WARNING, "job.refused", HFI_I("job", op->job->id), HFI_S("why", hf_strerror(code)), NULL);
-        hfi_execute_apply(execution);
+        apply(execution);
         return;
     }
     if (execution->dropped == 2) {
@@ -163,7 +165,7 @@ static void refused_for_good(struct hfi_execution *execution, int code) {
                 HFI_S("error_type", outcome == NULL ? "" : outcome->error_type),
                 HFI_S("message", outcome == NULL ? op->event.message : outcome->message),
                 HFI_S("detail", execution->work.ending.detail), HFI_S("why", hf_strerror(code)), NULL);
-        hfi_execute_apply(execution); /* as a lapse: the job goes on by its curve */
+        apply(execution); /* as a lapse: the job goes on by its curve */
         return;
     }
     count_lost(execution->runner); /* its row stays ours until the reconciliation finds it */
@@ -190,7 +192,7 @@ static void applied(struct hfi_op *op, void *user) {
     }
 }
 
-void hfi_execute_apply(struct hfi_execution *execution) {
+static void apply(struct hfi_execution *execution) {
     struct hfi_runner *runner = execution->runner;
     struct hfi_op_apply *op = &execution->apply;
     op->job = execution->work.job;
@@ -208,17 +210,12 @@ void hfi_execute_apply(struct hfi_execution *execution) {
 
 static void retry_fired(struct hfi_timer *timer, void *user) {
     (void)timer;
-    hfi_execute_apply(user);
+    apply(user);
 }
 
-/* The kind gives the work back: frees its slots and has the end written. */
-static void ended(struct hf_work *work, void *user) {
-    struct hfi_execution *execution = user;
+void hfi_execute_ended(struct hfi_execution *execution) {
     struct hfi_runner *runner = execution->runner;
-    if (execution->abandoned) {
-        hfi_abandon_returned(execution);
-        return;
-    }
+    struct hf_work *work = &execution->work;
     hfi_runner_disarm(runner, &work->timer);
     hfi_runner_disarm(runner, &execution->silence);
     hfi_notes_flush(execution);
@@ -228,8 +225,18 @@ static void ended(struct hf_work *work, void *user) {
     runner->writing++;
     hfi_lane_release(&runner->lanes, execution->lane, execution->begun);
     HFI_COUNT(runner, attempts, atomic_load(&work->attempts));
-    hfi_execute_apply(execution);
+    apply(execution);
     hfi_claim_poke(runner); /* the claim goes into the same commit */
+}
+
+/* The kind gives the work back. */
+static void ended(struct hf_work *work, void *user) {
+    struct hfi_execution *execution = user;
+    (void)work;
+    if (execution->abandoned)
+        hfi_abandon_returned(execution);
+    else
+        hfi_execute_ended(execution);
 }
 
 /* ------------------------------------------------------------------ its time limit */

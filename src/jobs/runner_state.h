@@ -251,7 +251,7 @@ void hfi_execute_idle(struct hfi_runner *runner); /* nothing to claim: memory go
 void hfi_execute_let_go(struct hfi_runner *runner); /* what is not stored yet is left to the lease */
 void hfi_execute_end(struct hfi_runner *runner); /* frees what is kept for reuse */
 
-void hfi_execute_apply(struct hfi_execution *execution); /* has its end written */
+void hfi_execute_ended(struct hfi_execution *execution); /* frees its slots and has the end written */
 void hfi_execute_unlink(struct hf_work **list, struct hf_work *work);
 void hfi_execute_link(struct hf_work **list, struct hf_work *work);
 void hfi_execute_over(struct hfi_execution *execution); /* frees it, once its end is stored and nobody needs it */
