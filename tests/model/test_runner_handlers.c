@@ -225,6 +225,13 @@ static void beyond_abandon_after_the_job_goes_on(void **state) {
     options.type_count = 0;
 }
 
+/* The handlers end just before the node does, or the test could not free it all. */
+static void end_them(struct hfi_op *op, void *user) {
+    (void)user;
+    for (size_t i = 0; op->kind == HFI_OP_LEAVE && i < play.held_count; i++)
+        assert_int_equal(hf_work_finish(held(i), hf_work_ok(held(i), NULL, 0)), HF_ESTALE);
+}
+
 /* 3.6: at max_abandoned the node drains and ends with 1; what still lives is left alone. */
 static void too_many_abandoned_end_the_node(void **state) {
     (void)state;
@@ -237,13 +244,11 @@ static void too_many_abandoned_end_the_node(void **state) {
     int64_t second = stage_enqueue(&stage, "mail", NULL);
     stage_advance(&stage, 11000);
     assert_int_equal(stage_counts(&stage, 0).abandoned, 0);
+    stage.nodes[0].door.hook = end_them;
     stage_advance(&stage, 2000);
     assert_int_equal(stage_counts(&stage, 0).abandoned, 2);
     assert_int_equal(stage_logged(&stage, "job.overdue"), 0);
     assert_int_equal(stage_logged(&stage, "node.abandoned"), 1);
-    hf_work_finish(held(0), hf_work_ok(held(0), NULL, 0)); /* so that the test can free it all */
-    hf_work_finish(held(1), hf_work_ok(held(1), NULL, 0));
-    stage_advance(&stage, 5000);
     assert_true(stage_over(&stage, 0));
     assert_int_equal(stage.nodes[0].code, 1);
     assert_int_equal(look(first)->failures, 1);
@@ -275,6 +280,8 @@ static void a_silent_handler_is_lapsed(void **state) {
     assert_int_equal(hf_work_finish(held(0), hf_work_ok(held(0), NULL, 0)), HF_ESTALE);
     stage_advance(&stage, 61000);
     assert_int_equal(play.starts, 2);
+    assert_int_equal(hf_work_finish(held(1), hf_work_ok(held(1), NULL, 0)), 0);
+    stage_advance(&stage, 100);
 }
 
 /* I34: error, timeout, lapse: the same next run. */
