@@ -192,6 +192,12 @@ static void test_options(void **state) {
     assert_non_null(strstr(text, "http2"));
 }
 
+static int write_key(const char *key_path, const char *text) {
+    FILE *file = fopen(key_path, "w");
+    int rc = file && fputs(text, file) >= 0 ? 0 : -1;
+    return file && fclose(file) == 0 ? rc : -1;
+}
+
 /* A key that is not the certificate's is told before any call, with both files; a chain begins with our own. */
 static void test_pairs(void **state) {
     (void)state;
@@ -207,10 +213,7 @@ static void test_pairs(void **state) {
     options.client_key = key_path;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         write_file(rows[i].cert, strlen(rows[i].cert));
-        FILE *file = fopen(key_path, "w");
-        assert_non_null(file);
-        fputs(rows[i].key, file);
-        fclose(file);
+        assert_int_equal(write_key(key_path, rows[i].key), 0);
         struct hf_client *client = NULL;
         struct hf_error error;
         hf_error_init(&error);
@@ -224,6 +227,19 @@ static void test_pairs(void **state) {
         assert_non_null(strstr(text, key_path));
         assert_non_null(strstr(text, "is not the key of the first certificate"));
     }
+    /* A reload refuses the same, and what was there stays. */
+    struct hf_client *client = NULL;
+    struct hf_error error;
+    struct hf_downstream_options plain = hf_downstream_at("d", "https://a");
+    hf_error_init(&error);
+    assert_int_equal(hf_client_new(&plain, 1, &client, &error), 0);
+    write_file(CERT, strlen(CERT));
+    assert_int_equal(write_key(key_path, OTHER_KEY), 0);
+    assert_int_equal(hf_client_reload(client, &options, 1, &error), HF_EINVAL);
+    assert_non_null(strstr(error.why, key_path));
+    assert_int_equal(write_key(key_path, KEY), 0);
+    assert_int_equal(hf_client_reload(client, &options, 1, &error), 0);
+    hf_client_close(client);
     unlink(key_path);
 }
 

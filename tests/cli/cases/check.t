@@ -104,7 +104,7 @@ jobs:
   e: {kind: noop, curve: {factor: 2}}
   f: {kind: noop, curve: [], max_executions: 2, retries: 1}
   g: {kind: noop, never_retry: ["a..b"]}
-limits: {}
+limts: {}
 end
 $ holdfast check --config bad.yaml
 E bad.yaml:1:1: nod: unknown key (did you mean `node`?) [config.unknown_key]
@@ -123,7 +123,7 @@ E bad.yaml:13:5: downstreams.payments.max_executions: unknown key (it belongs th
 ~ E bad.yaml:18:6: jobs.d: the key `kind` is missing \(.*\) \[config.missing_key\]
 E bad.yaml:19:26: jobs.e.curve: it has neither `base` nor `poly` (write {base: 2s, factor: 2, cap: 5m} or {poly: 4, plus: 15s}) [config.curve]
 E bad.yaml:20:26: jobs.f.curve: a curve has at least one wait (write [60s], or `retries: 0` for none) [config.curve]
-~ E bad.yaml:22:1: limits: unknown key \(.*\) \[config.unknown_key\]
+E bad.yaml:22:1: limts: unknown key (did you mean `limits`?) [config.unknown_key]
 E bad.yaml:20:6: jobs.f: `max_executions` and `retries` are both given (keep one of them) [config.curve]
 E bad.yaml:5:10: downstreams.payments.url: `ftp://x` is not an http or https URL without query (write https://host[:port][/path]) [config.url]
 E bad.yaml:11:35: downstreams.payments.retry.backoff: the key `table` is missing (add table: [200ms, 1s]) [config.table]
