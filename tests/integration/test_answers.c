@@ -16,7 +16,7 @@
 #include "support/peer.h"
 #include "support/seed.h"
 
-#define CAP_MS 3600000
+#define AGES INT64_C(1000000000000) /* or more: nobody but a job cuts it */
 #define NONE (-1)
 
 static struct peer *peer;
@@ -81,13 +81,13 @@ static void test_forms(void **state) {
         {"120abc", NONE},
         {"1.5", NONE},
         {"soon", NONE},
-        {"99999999999999999999", CAP_MS},
-        {"9223372036854775807", CAP_MS},
+        {"99999999999999999999", AGES},
+        {"9223372036854775807", AGES},
         {"Sun, 06 Nov 1994 08:49:37 GMT", 0},
         {"Sunday, 06-Nov-94 08:49:37 GMT", 0},
         {"Sun Nov  6 08:49:37 1994", 0},
-        {"Thu, 31 Dec 2099 23:59:59 GMT", CAP_MS},
-        {"Thu Dec 31 23:59:59 2099", CAP_MS},
+        {"Thu, 31 Dec 2099 23:59:59 GMT", AGES},
+        {"Thu Dec 31 23:59:59 2099", AGES},
         {"31 Dec 2099 23:59:59 GMT", NONE},
         {"Thu, 32 Dec 2099 23:59:59 GMT", NONE},
         {"7\r\nRetry-After: 9", 7000}, /* the first of two */
@@ -106,7 +106,7 @@ static void test_forms(void **state) {
     serve(steps, FORMS * 4);
     for (size_t i = 0; i < FORMS * 4; i++) {
         int64_t wait_ms = wait_of_get(), expected_ms = i < FORMS * 2 ? forms[i % FORMS].wait_ms : NONE;
-        if (wait_ms != expected_ms)
+        if (expected_ms == AGES ? wait_ms < AGES : wait_ms != expected_ms)
             fail_msg("%d with Retry-After '%s': %lld ms instead of %lld", statuses[i / FORMS], forms[i % FORMS].value,
                      (long long)wait_ms, (long long)expected_ms);
     }

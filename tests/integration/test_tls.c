@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/tls_peers.h"
 
@@ -152,6 +153,16 @@ static void test_least_version(void **state) {
     assert_int_equal(old.sent, HF_SENT_NO);
 }
 
+static void copy_file(const char *from, const char *to) {
+    char text[8192];
+    FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+    assert_true(in && out);
+    size_t length = fread(text, 1, sizeof text, in);
+    assert_int_equal(fwrite(text, 1, length, out), length);
+    assert_int_equal(fclose(out), 0);
+    fclose(in);
+}
+
 static void identify(size_t i, const char *name, char *cert, char *key) {
     char file[64];
     snprintf(file, sizeof file, "%s.pem", name);
@@ -192,11 +203,25 @@ static void test_client_certificates(void **state) {
 /* A key that does not fit its certificate is our fault: permanent, and it says nothing of the peer. */
 static void test_key_of_another(void **state) {
     (void)state;
-    char cert[160], key[160], other[160];
+    char cert[160], key[160], other[160], used[] = "/tmp/holdfast-key-XXXXXX";
+    struct hf_error error;
+    hf_error_init(&error);
     identify(0, "client-a", cert, key);
     strcpy(other, tls_peers_file("client-b.key"));
+    reach(0, "mutual12");
     w->options[0].client_key = other;
-    struct call_answer answer = call_peer("mutual12", "GET");
+    assert_int_equal(hf_client_new(w->options, 1, &w->client, &error), HF_EINVAL);
+    assert_non_null(strstr(error.why, "client-b.key"));
+    /* It was the right one at the start, and the file is another's by now. */
+    int fd = mkstemp(used);
+    assert_true(fd >= 0);
+    close(fd);
+    copy_file(key, used);
+    w->options[0].client_key = used;
+    open_client(1);
+    copy_file(other, used);
+    struct call_answer answer = call("d", "GET");
+    unlink(used);
     assert_string_equal(answer.error_type, "curl.ssl_certproblem");
     assert_int_equal(answer.class_of, HF_CLASS_PERMANENT);
     assert_int_equal(answer.verdict, HF_VERDICT_NEUTRAL);
