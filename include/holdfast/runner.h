@@ -127,6 +127,19 @@ static inline struct hf_type_options hf_type_native(const char *name) {
     return options;
 }
 
+/*
+ * One of the runner's loops (`runner`, `writer`, the name of an outbox) makes no progress any more: nobody can end a thread of C
+ * that hangs, so leave with _exit and let a supervisor begin again; leases bring the jobs back. Runs on the watchdog's
+ * thread, while locks may be held for ever: async-signal-safe functions only are safe to call.
+ */
+typedef void (*hf_hung_fn)(const char *loop, void *user);
+
+enum hf_runner_phase {
+    HF_RUNNER_READY,   /* it has joined the store, and claims */
+    HF_RUNNER_STOPPING /* it drains; also told when it ends without */
+};
+typedef void (*hf_phase_fn)(enum hf_runner_phase phase, void *user); /* the loop thread; must not block */
+
 struct hf_runner_options {
     uint32_t size;
     uint32_t workers;            /* max(2 × CPU, 8) [S3.8] */
@@ -172,6 +185,15 @@ struct hf_runner_options {
      */
     int64_t abandon_after_ms;
     uint32_t max_abandoned;       /* 0 = `workers`; with so many alive the node drains and ends with 1 */
+    /*
+     * The watchdog: a loop that makes no progress for so long is told in the log (`loop.late`, once a minute), makes
+     * hf_runner_healthy false and, a round later (a quarter of that, 15 s at most), is given to `hung`.
+     */
+    int64_t watchdog_ms;       /* 60 s; 0 = off */
+    int64_t watchdog_grace_ms; /* 5 m: the same for the first sign of life */
+    hf_hung_fn hung;           /* NULL: nothing but the log and the health. `holdfast run` exits */
+    hf_phase_fn phase;         /* NULL */
+    void *life_user;           /* of both */
 };
 HF_API void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t size);
 static inline void hf_runner_options_init(struct hf_runner_options *options) {
@@ -283,12 +305,16 @@ struct hf_runner_counts {
     uint64_t silent;     /* executions that were lapsed because no heartbeat came */
     uint64_t abandoned;  /* executions that were lapsed because their handler did not return; `silent` ones included */
     uint64_t abandoned_live; /* of these: handlers that have not returned, now */
+    uint64_t late_loops;   /* loops without a sign of life for longer than watchdog_ms, now */
+    uint64_t missed_beats; /* how often that was said */
 };
 static inline void hf_runner_counts_init(struct hf_runner_counts *counts) {
     memset(counts, 0, sizeof *counts);
     counts->size = (uint32_t)sizeof *counts;
 }
 HF_API void hf_runner_look(struct hf_runner *runner, struct hf_runner_counts *counts); /* any thread */
+/* No loop of it is late by the watchdog; true while that is off. What a health check asks. Any thread. Since 0.1. */
+HF_API bool hf_runner_healthy(const struct hf_runner *runner);
 /* Downstreams of the runner, to look at their breakers. NULL when there is none of that name. One reference. */
 HF_API struct hf_downstream *hf_runner_downstream(struct hf_runner *runner, const char *name);
 

@@ -88,6 +88,16 @@ int hfi_outboxes_start(struct hfi_outboxes *outboxes, struct hfi_scheduler *loop
     return code;
 }
 
+int hfi_outboxes_watch(const struct hfi_outboxes *outboxes, struct hfi_watchdog *dog) {
+    int code = 0;
+    for (size_t i = 0; outboxes != NULL && i < outboxes->count && code == 0; i++) {
+        const char *name;
+        const struct hfi_pulse *pulse = hfi_relay_pulse(outboxes->relays[i], &name);
+        code = hfi_watchdog_add(dog, name, pulse);
+    }
+    return code;
+}
+
 void hfi_outboxes_stop(struct hfi_outboxes *outboxes) {
     if (outboxes == NULL)
         return;

@@ -2,6 +2,7 @@
 #ifndef HFI_ASSEMBLY_OUTBOXES_H
 #define HFI_ASSEMBLY_OUTBOXES_H
 
+#include "assembly/watchdog.h"
 #include "base/scheduler.h"
 #include "holdfast/runner.h"
 #include "jobs/runner.h"
@@ -13,6 +14,7 @@ int hfi_outboxes_new(const struct hf_runner_options *options, struct hf_store *s
                      struct hfi_outboxes **outboxes, struct hf_error *error); /* *outboxes NULL: there are none */
 /* What they relay wakes `node` on the loop. NULL is fine, here and below. HF_ENOMEM. Loop thread, as the next. */
 int hfi_outboxes_start(struct hfi_outboxes *outboxes, struct hfi_scheduler *loop, struct hfi_runner *node);
+int hfi_outboxes_watch(const struct hfi_outboxes *outboxes, struct hfi_watchdog *dog); /* before its start; HF_ENOMEM */
 void hfi_outboxes_stop(struct hfi_outboxes *outboxes); /* asks; does not wait */
 void hfi_outboxes_join(struct hfi_outboxes *outboxes); /* stops and waits; the counts stay */
 void hfi_outboxes_free(struct hfi_outboxes *outboxes); /* joins */

@@ -18,6 +18,7 @@
 #include "assembly/client.h"
 #include "assembly/ladder.h"
 #include "assembly/outboxes.h"
+#include "assembly/watchdog.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -36,6 +37,7 @@ struct hf_runner {
     struct hf_client *client;
     struct hfi_runner *node;
     struct hfi_outboxes *outboxes; /* NULL: none */
+    struct hfi_watchdog *watchdog; /* NULL: off */
     struct hfi_watch *stop_watch;
     int stop_fd;
     _Atomic unsigned stops; /* asked for */
@@ -140,6 +142,8 @@ static int check(const struct hf_runner_options *options, struct hf_error *error
         return hfi_fail(error, HF_ECONFIG, "node.workers", "use 1 to 4096", "%u workers", options->workers);
     if (options->poll_ms < 1 || options->heartbeat_ms < 1 || options->drain_timeout_ms < 0)
         return hfi_fail(error, HF_ECONFIG, "node", NULL, "poll and heartbeat have to be at least 1ms, drain_timeout 0");
+    if (options->watchdog_ms < 0 || options->watchdog_grace_ms < 0)
+        return hfi_fail(error, HF_ECONFIG, "node.watchdog", "0 switches it off", "a negative limit");
     if (options->lease_ms / 3 < options->heartbeat_ms)
         return hfi_fail(error, HF_ECONFIG, "node.lease", "raise it or beat more often",
                         "a lease of %s is less than three heartbeats of %s",
@@ -155,6 +159,13 @@ static void ended(int code, void *user) {
     runner->loop->ops->unwatch(runner->loop, runner->stop_watch);
     runner->stop_watch = NULL;
     runner->loop->ops->stop(runner->loop);
+}
+
+static int make_watchdog(struct hf_runner *runner) {
+    int code = hfi_watchdog_new(&runner->options, runner->loop, &runner->watchdog);
+    if (code == 0)
+        code = hfi_watchdog_add(runner->watchdog, "writer", hfi_writer_pulse(runner->store->writer));
+    return code == 0 ? hfi_outboxes_watch(runner->outboxes, runner->watchdog) : code;
 }
 
 static int make_parts(struct hf_runner *runner, const struct hf_runner_options *given, struct hf_error *error) {
@@ -174,6 +185,9 @@ static int make_parts(struct hf_runner *runner, const struct hf_runner_options *
     code = hfi_outboxes_new(given, runner->store, runner->book, &runner->outboxes, error);
     if (code != 0)
         return code;
+    code = make_watchdog(runner);
+    if (code != 0)
+        return hfi_fail(error, code, "watchdog", NULL, "no memory");
     struct hfi_runner_parts parts = {.scheduler = runner->loop,
                                      .store = runner->store,
                                      .options = &runner->options,
@@ -194,6 +208,7 @@ static void free_parts(struct hf_runner *runner) {
     hf_client_close(runner->client);
     if (runner->loop != NULL)
         runner->loop->ops->close(runner->loop);
+    hfi_watchdog_free(runner->watchdog);
     hfi_rulebook_free(runner->book);
     if (runner->stop_fd >= 0)
         close(runner->stop_fd);
@@ -319,7 +334,10 @@ static int run(struct hf_runner *runner) {
         runner->begin.run = begin;
         runner->begin.user = runner;
         runner->loop->ops->post(runner->loop, &runner->begin);
+        if (hfi_watchdog_start(runner->watchdog) != 0)
+            hfi_log(HF_LOG_ERROR, "watchdog.no_thread", HFI_S("why", hf_strerror(HF_ENOMEM)), NULL);
         runner->loop->ops->run(runner->loop);
+        hfi_watchdog_stop(runner->watchdog);
         hfi_outboxes_join(runner->outboxes); /* nothing is posted any more */
         code = runner->result;
     }
@@ -480,8 +498,13 @@ void hf_runner_look(struct hf_runner *runner, struct hf_runner_counts *counts) {
     hf_runner_counts_init(&whole);
     hfi_runner_counts(runner->node, &whole);
     hfi_outboxes_count(runner->outboxes, hfi_writer_wall(runner->store->writer).us, &whole);
+    hfi_watchdog_count(runner->watchdog, &whole);
     whole.size = counts->size;
     memcpy(counts, &whole, counts->size < sizeof whole ? counts->size : sizeof whole);
+}
+
+bool hf_runner_healthy(const struct hf_runner *runner) {
+    return runner == NULL || hfi_watchdog_healthy(runner->watchdog);
 }
 
 struct hf_downstream *hf_runner_downstream(struct hf_runner *runner, const char *name) {

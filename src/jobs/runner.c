@@ -25,6 +25,11 @@ static const char *life_text(enum hfi_life life) {
 void hfi_runner_move(struct hfi_runner *runner, enum hfi_life life) {
     hfi_log(HF_LOG_DEBUG, "runner.life", HFI_S("from", life_text(runner->life)), HFI_S("to", life_text(life)), NULL);
     runner->life = life;
+    bool stops = life == HFI_LIFE_DRAINING || life == HFI_LIFE_LEAVING;
+    if (runner->options->phase == NULL || (life != HFI_LIFE_RUNNING && (!stops || runner->stop_told)))
+        return;
+    runner->stop_told = stops;
+    runner->options->phase(stops ? HF_RUNNER_STOPPING : HF_RUNNER_READY, runner->options->life_user);
 }
 
 struct hf_mono hfi_runner_mono(const struct hfi_runner *runner) {

@@ -35,6 +35,8 @@ void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t si
         .keep_quarantined_ms = 30 * DAY,
         .keep_dead_letters_ms = 90 * DAY,
         .keep_inbox_ms = 30 * DAY,
+        .watchdog_ms = 60 * SECOND, /* [S4.7] */
+        .watchdog_grace_ms = 300 * SECOND,
     };
     memset(options, 0, size);
     memcpy(options, &defaults, size < sizeof defaults ? size : sizeof defaults);

@@ -116,6 +116,7 @@ struct hfi_runner {
 
     enum hfi_life life;
     bool stop_asked;
+    bool stop_told;         /* to `phase` */
     bool abandoned;         /* a handler never returned: nothing can be freed */
     bool jobs_left;         /* some are left to their leases */
     bool past_bound;        /* a drain waits no longer for handlers */

@@ -32,6 +32,7 @@ struct hfi_writer {
     struct hfi_op_line urgent, waiting;
     struct hfi_writer_ear *ears;
     bool closing;
+    struct hfi_pulse pulse;
     struct hfi_writer_counts counts;
     /* The committing thread's alone: */
     struct hfi_op *batch[HFI_WRITER_BATCH_OPS];
@@ -206,6 +207,7 @@ static bool wait_for_work(struct hfi_writer *writer, int64_t wish_ms) {
     struct hf_mono until = {wish_ms >= 0 ? hfi_mono_after_ms(hfi_mono_now(), wish_ms).us : HFI_FOREVER_US};
     if (writer->pause_ms > 0)
         sit_out_pause(writer);
+    hfi_pulse_sleep(&writer->pulse);
     while (!waits(writer) && !writer->closing) {
         if (until.us == HFI_FOREVER_US)
             pthread_cond_wait(&writer->work, &writer->lock);
@@ -214,6 +216,7 @@ static bool wait_for_work(struct hfi_writer *writer, int64_t wish_ms) {
         else
             wait_until(writer, until);
     }
+    hfi_pulse_beat(&writer->pulse);
     return waits(writer) || !writer->closing;
 }
 
@@ -408,6 +411,10 @@ bool hfi_writer_on_thread(const struct hfi_writer *writer) {
 
 struct hf_wall hfi_writer_wall(const struct hfi_writer *writer) {
     return writer->scheduler ? writer->scheduler->ops->wall(writer->scheduler) : hfi_wall_now();
+}
+
+const struct hfi_pulse *hfi_writer_pulse(const struct hfi_writer *writer) {
+    return &writer->pulse;
 }
 
 void hfi_writer_look(struct hfi_writer *writer, struct hfi_writer_counts *counts) {

@@ -4,6 +4,7 @@
 
 #include "base/blocking.h"
 #include "jobs/store.h"
+#include "jobs/watchdog.h"
 
 /*
  * The one writer thread of a store: takes whatever waits (urgent first, then in order), commits it as one group, answers.
@@ -47,6 +48,9 @@ bool hfi_writer_on_thread(const struct hfi_writer *writer);
 
 /* The wall clock an operation of this writer is stamped with: its scheduler's, else the system's. */
 struct hf_wall hfi_writer_wall(const struct hfi_writer *writer);
+
+/* The life of its thread, for a watchdog. */
+const struct hfi_pulse *hfi_writer_pulse(const struct hfi_writer *writer);
 
 struct hfi_writer_counts {
     uint64_t commits, ops, longest_us;

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """`holdfast run` as a process: signals, two nodes on one file, kill -9, a configuration with errors. Waits for events (a
 log line, a child that opens a pipe), never for time."""
+import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,8 +28,9 @@ class Place:
         with open(os.path.join(self.folder, 'holdfast.yaml'), 'w', encoding='utf-8') as file:
             file.write(text)
 
-    def run(self, *arguments, code=0):
-        done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, capture_output=True, timeout=120, check=False)
+    def run(self, *arguments, code=0, stdin=''):
+        done = subprocess.run([PROGRAM, *arguments], cwd=self.folder, capture_output=True, timeout=120, check=False,
+                              input=stdin.encode())
         assert done.returncode == code, (arguments, done)
         return done.stdout.decode()
 
@@ -226,8 +229,48 @@ def isolation_survives_a_restart(folder):
     assert json.loads(place.run('downstream', 'show', 'pay', '--json'))['state'] == 'closed'
 
 
+def systemd_is_told(folder):
+    """READY when it has joined, RELOADING and READY around a SIGHUP, WATCHDOG while it is healthy, STOPPING at the drain."""
+    place = Place(folder)
+    for name in (os.path.join(folder, 'notify'), '\0holdfast-test-%d' % os.getpid()):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(name)
+            manager.settimeout(120)
+            environment = dict(os.environ, NOTIFY_SOCKET=name.replace('\0', '@'), WATCHDOG_USEC='20000')
+
+            def told(wanted):
+                while not manager.recv(4096).decode().startswith(wanted):
+                    pass
+            node = subprocess.Popen([PROGRAM, 'run'], cwd=place.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    env=environment)
+            for wanted in ('READY=1', 'WATCHDOG=1', 'WATCHDOG=1'):
+                told(wanted)
+            node.send_signal(signal.SIGHUP)
+            told('RELOADING=1')
+            told('READY=1')
+            node.send_signal(signal.SIGTERM)
+            told('STOPPING=1')
+            end(node)
+
+
+def a_hung_loop_ends_the_process(folder):
+    """S4.7: nobody reads its log, so its loop hangs in a line of it: the watchdog, which must not hang with it, ends the
+    process with 1, and the next one finds its jobs."""
+    place = Place(folder, node='watchdog: {deadline: 1s, grace: 1s}')
+    for _ in range(3):
+        place.run('enqueue', '--ndjson', '-', stdin=''.join('{"type":"nobodys","payload":"%d"}\n' % n for n in range(100)))
+    node = subprocess.Popen([PROGRAM, 'run'], cwd=place.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    fcntl.fcntl(node.stderr, fcntl.F_SETPIPE_SZ, 4096)  # full after a dozen lines
+    assert node.wait(timeout=120) == 1
+    node.stdout.close()
+    node.stderr.close()
+    place.run('run', '--until-idle', '--quiet')
+    assert len(json.loads(place.run('job', 'list', '--state', 'quarantined', '--limit', '500', '--json'))['items']) == 300
+
+
 for case in (sigterm_gives_back, sigint_twice_hurries, two_nodes_share_a_file, killed_node_loses_nothing, errors_stop_the_start,
-             queues_are_filtered, open_breaker_is_shown, sighup_reloads, isolation_survives_a_restart):
+             queues_are_filtered, open_breaker_is_shown, sighup_reloads, isolation_survives_a_restart,
+             systemd_is_told, a_hung_loop_ends_the_process):
     with tempfile.TemporaryDirectory() as temporary:
         case(temporary)
         print('ok', case.__name__)

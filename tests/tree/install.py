@@ -48,7 +48,11 @@ with tempfile.TemporaryDirectory() as stage:
         start = [line[10:].split() for line in text.split('\n') if line.startswith('ExecStart=')]
         if len(start) != 1 or stage + start[0][0] != program or '@' in text:
             faults.append('the unit does not start the installed program: %s' % start)
-        elif program and library:
+        # systemd must not kill before a drain of 25s, and 6s for handlers that were told, are over.
+        for line in ('Type=notify', 'KillMode=mixed', 'TimeoutStopSec=45s', 'RestartPreventExitStatus=2'):
+            if line not in text.split('\n'):
+                faults.append('the unit lacks ' + line)
+        if not faults and program and library:
             run([program, *start[0][1:], '--help'], env=environment)
     if pc and shutil.which('pkg-config'):
         environment = dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(pc), PKG_CONFIG_SYSROOT_DIR=stage)

@@ -70,6 +70,8 @@ static void defaults_of_node_and_store_are_the_librarys(void **state) {
     assert_int_equal(made->abandon_after_ms, runner.abandon_after_ms);
     assert_int_equal(made->max_abandoned, runner.max_abandoned);
     assert_int_equal(made->unknown_type_grace_ms, runner.unknown_type_grace_ms);
+    assert_int_equal(made->watchdog_ms, runner.watchdog_ms);
+    assert_int_equal(made->watchdog_grace_ms, runner.watchdog_grace_ms);
     assert_int_equal(made->keep_succeeded_ms, runner.keep_succeeded_ms);
     assert_int_equal(made->keep_cancelled_ms, runner.keep_cancelled_ms);
     assert_int_equal(made->keep_dead_ms, runner.keep_dead_ms);

@@ -51,6 +51,7 @@ struct hfi_relay {
     _Atomic uint64_t relayed, poisoned;
     _Atomic int64_t oldest_us;
     _Atomic bool busy;
+    struct hfi_pulse pulse;
 };
 
 /* ------------------------------------------------------------------ made and freed */
@@ -130,9 +131,15 @@ void hfi_relay_look(const struct hfi_relay *relay, struct hfi_relay_view *view) 
     view->busy = atomic_load(&relay->busy);
 }
 
+const struct hfi_pulse *hfi_relay_pulse(const struct hfi_relay *relay, const char **name) {
+    *name = relay->name;
+    return &relay->pulse;
+}
+
 /* ------------------------------------------------------------------ one batch */
 
 static void step(struct hfi_relay *relay, enum hfi_relay_step step) {
+    hfi_pulse_beat(&relay->pulse);
     if (relay->options.at)
         relay->options.at(step, relay->options.user);
 }
@@ -358,6 +365,7 @@ static bool heard(struct hfi_relay *relay) {
 static void wait_for_news(struct hfi_relay *relay, int64_t ms, bool listen) {
     struct pollfd files[2] = {{.fd = relay->stop_fd, .events = POLLIN}, {.fd = relay->watch_fd, .events = POLLIN}};
     int count = listen && relay->watch_fd >= 0 ? 2 : 1;
+    hfi_pulse_sleep(&relay->pulse);
     int ready = poll(files, (nfds_t)count, (int)ms);
     while (ready > 0 && count == 2 && files[1].revents != 0 && files[0].revents == 0 && !heard(relay)) {
         files[1].fd = relay->watch_fd;
@@ -406,6 +414,7 @@ static void *run(void *user) {
     size_t count;
     while (!atomic_load(&relay->stopping)) {
         hf_error_init(&error);
+        hfi_pulse_beat(&relay->pulse);
         begin_watch(relay);
         int code = relay_batch(relay, &count, &error);
         if (code != 0)
@@ -422,6 +431,7 @@ static void *run(void *user) {
     }
     hfi_outbox_close(&relay->file);
     forget_watch(relay);
+    hfi_pulse_sleep(&relay->pulse); /* it is over: no beat is due */
     return NULL;
 }
 

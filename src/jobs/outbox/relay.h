@@ -41,6 +41,7 @@ struct hfi_relay_view {
     int64_t oldest_us;          /* of the first row that waits; 0 none */
     bool busy;                  /* there are rows, or it has not looked yet */
 };
+const struct hfi_pulse *hfi_relay_pulse(const struct hfi_relay *relay, const char **name); /* for a watchdog */
 void hfi_relay_look(const struct hfi_relay *relay, struct hfi_relay_view *view); /* any thread */
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "holdfast/log.h"
+#include "program/notify.h"
 #include "program/output.h"
 
 static void say(enum hf_log_level level, const char *event, json_t *fields) {
@@ -100,8 +101,11 @@ static void *wait_for_signals(void *user) {
     int number;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGHUP);
-    while (sigwait(&wanted, &number) == 0 && !atomic_load(&reload->over))
+    while (sigwait(&wanted, &number) == 0 && !atomic_load(&reload->over)) {
+        hfi_notify("RELOADING=1");
         reload_once(reload);
+        hfi_notify("READY=1");
+    }
     return NULL;
 }
 

@@ -4,14 +4,18 @@
  * stop. SIGTERM and SIGINT drain, a second one hurries; SIGHUP reloads (reload.c). Must never start on a configuration that has errors. The main
  * thread becomes the loop.
  */
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "holdfast/log.h"
 #include "holdfast/runner.h"
 #include "program/commands/commands.h"
 #include "program/commands/reload.h"
+#include "program/notify.h"
 #include "program/output.h"
 #include "program/session.h"
 
@@ -43,6 +47,24 @@ static void watch_signals(struct hf_runner *runner) {
     sigaction(SIGINT, &action, NULL);
 }
 
+static void tell_phase(enum hf_runner_phase phase, void *user) {
+    (void)user;
+    hfi_notify(phase == HF_RUNNER_READY ? "READY=1\nSTATUS=runs jobs" : "STOPPING=1\nSTATUS=drains");
+}
+
+/* A thread of C cannot be ended with what it holds: the supervisor starts a new process, leases bring the jobs back. */
+static void hung(const char *loop, void *user) {
+    char text[200];
+    int length = snprintf(text, sizeof text, "holdfast: run: the loop `%s` makes no progress (a supervisor has to start it again)\n", loop);
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    (void)user;
+    if (poll(&out, 1, 0) == 1 && out.revents & POLLOUT) { /* else that may be what hangs */
+        ssize_t written = write(STDERR_FILENO, text, length < (int)sizeof text ? (size_t)length : sizeof text - 1);
+        (void)written;
+    }
+    _exit(HFI_EXIT_FAILED);
+}
+
 /* "a,b" into an array of names. */
 static int split_queues(struct hfi_session *session, const char *text, struct hf_runner_options *runner) {
     struct hfi_arena *arena = &session->config.arena;
@@ -67,6 +89,8 @@ static int apply_flags(struct hfi_session *session, const struct hfi_options *op
     *runner = session->config.runner;
     runner->workers = (uint32_t)hfi_flag_number(options, "workers", runner->workers);
     runner->node = hfi_flag_text(options, "node", runner->node);
+    runner->hung = hung;
+    runner->phase = tell_phase;
     runner->until_idle = hfi_flag(options, "until-idle")->given;
     if (runner->node && !*runner->node)
         return hfi_usage("node", NULL, "the name is empty");
@@ -105,6 +129,7 @@ static void print_counts(struct hf_runner *runner) {
     hfi_json_number(object, "relayed", (int64_t)counts.relayed);
     hfi_json_number(object, "poisoned", (int64_t)counts.poisoned);
     hfi_json_number(object, "outbox_oldest_ms", counts.outbox_oldest_ms);
+    hfi_json_number(object, "missed_beats", (int64_t)counts.missed_beats);
     hfi_json_number(object, "alerts_sent", (int64_t)counts.alerts_sent);
     hfi_json_number(object, "alerts_failed", (int64_t)counts.alerts_failed);
     hfi_print_json(object);
@@ -112,6 +137,7 @@ static void print_counts(struct hf_runner *runner) {
 
 static int run_node(struct hfi_session *session, const struct hf_runner_options *options, const char *path) {
     struct hfi_reload reload;
+    struct hfi_pacemaker pacemaker;
     struct hf_runner *runner = NULL;
     struct hf_error error;
     hf_error_init(&error);
@@ -119,7 +145,9 @@ static int run_node(struct hfi_session *session, const struct hf_runner_options 
         return hfi_complain(&error);
     watch_signals(runner);
     hfi_reload_start(&reload, runner, &session->config, path);
+    hfi_pacemaker_start(&pacemaker, runner);
     int result = hf_runner_run(runner, &error);
+    hfi_pacemaker_end(&pacemaker);
     hfi_reload_end(&reload);
     atomic_store(&running, NULL);
     int code = result < 0 ? hfi_complain(&error) : result > 0 ? HFI_EXIT_FAILED : HFI_EXIT_OK;
@@ -150,6 +178,8 @@ const struct hfi_command hfi_command_run = {
     .summary = "Runs jobs until it is told to stop",
     .about = "Checks the configuration first; errors stop it (exit 2). SIGTERM or SIGINT drains: no more jobs are started, running\n"
              "ones may end within node.drain_timeout, the rest is given back. A second signal hurries. Logs JSON lines to stderr.\n"
+             "A loop of the node that makes no progress (node.watchdog) ends the process with exit 1, for its supervisor. Tells systemd\n"
+             "READY, RELOADING, STOPPING and WATCHDOG where NOTIFY_SOCKET is set.\n"
              "Several nodes may run on one store. SIGHUP reads the configuration again: if it has no errors its downstreams take\n"
              "effect (`config.reloaded`), breakers keep their state; else the old one stays (`config.reload_refused`).",
     .example = "holdfast run --queues critical,default --workers 16\nholdfast run --until-idle --json",

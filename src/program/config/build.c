@@ -233,6 +233,8 @@ static void build_node(struct hfi_config *config) {
     to->heartbeat_ms = from->heartbeat_ms;
     to->poll_ms = from->poll_ms;
     to->execution_timeout_ms = from->execution_timeout_ms;
+    to->watchdog_ms = from->watchdog_ms;
+    to->watchdog_grace_ms = from->watchdog_grace_ms;
     to->unknown_type_grace_ms = from->unknown_type_grace_ms;
     to->max_give_backs = from->max_give_backs;
     to->max_crashes = from->max_crashes;
