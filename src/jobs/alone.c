@@ -6,18 +6,18 @@
 #include "jobs/alone.h"
 
 #include "base/clock.h"
-#include "jobs/lane.h"
+#include "jobs/lane_limits.h"
 
 static bool is_suspect(const struct hfi_lane *lane) {
     return lane->alone && lane->runs_code;
 }
 
 /* Is one due that could be had here and now if nothing else ran? */
-static bool any_due(const struct hfi_lanes *lanes, int64_t now_us) {
+static bool any_due(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) {
     for (size_t i = 0; i < lanes->count; i++) {
         const struct hfi_lane *lane = lanes->lanes[i];
         if (is_suspect(lane) && lane->queue->wanted && hfi_lane_open(lane, now_us) &&
-            (lane->site == NULL || lane->site->free > 0))
+            (lane->site == NULL || lane->site->free > 0) && hfi_lane_has_place(lanes, lane, wall))
             return true;
     }
     return false;
@@ -31,13 +31,13 @@ static void let_go(struct hfi_alone *alone, int64_t now_us) {
     alone->started = false;
 }
 
-void hfi_alone_round(struct hfi_lanes *lanes, int64_t now_us) {
+void hfi_alone_round(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) {
     struct hfi_alone *alone = &lanes->alone;
     alone->admits = false;
     alone->keeps = alone->suspects > 0;
     if (alone->keeps)
         return;
-    if (!any_due(lanes, now_us)) {
+    if (!any_due(lanes, now_us, wall)) {
         let_go(alone, now_us);
         return;
     }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
+
 /*
  * A job that has crashed twice beside others is started alone: nothing that runs code begins beside it, and if it can be
  * had nothing runs already. While one is due the others are kept back until those that run have ended, for a minute at
@@ -25,7 +27,7 @@ struct hfi_alone {
 
 struct hfi_lane;
 struct hfi_lanes;
-void hfi_alone_round(struct hfi_lanes *lanes, int64_t now_us); /* before each round, monotonic */
+void hfi_alone_round(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall); /* before each round; now_us monotonic */
 /* May the lane have a job as far as this goes? */
 bool hfi_alone_lets(const struct hfi_alone *alone, const struct hfi_lane *lane);
 /* It would be the only one that runs code. */

@@ -9,10 +9,13 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "jobs/lane_limits.h"
 #include "jobs/runner_state.h"
 
 #define HOLD_US 50000        /* of a lane that was due twice and had nothing */
 #define COUNT_EVERY_US 1000000 /* parked jobs */
+#define MANY_DUE 512           /* lanes: then the store is asked what is due no more often than */
+#define LOOK_EVERY_US 50000    /* this */
 
 static void begin_round(struct hfi_runner *runner);
 
@@ -24,8 +27,14 @@ static void sleep_until_due(struct hfi_runner *runner) {
     if (runner->store_refused_ms == 0) {
         int64_t due_in = hfi_sub(runner->next_due_us, hfi_runner_wall(runner).us);
         int64_t ready_in = hfi_sub(hfi_park_ready_at_us(runner), hfi_runner_mono(runner).us);
+        int64_t rate_in = hfi_sub(runner->lanes.ready_at_us, hfi_runner_wall(runner).us);
         wait_us = due_in < wait_us ? due_in : wait_us;
         wait_us = ready_in < wait_us ? ready_in : wait_us;
+        wait_us = rate_in < wait_us ? rate_in : wait_us;
+        if (!runner->fresh) {
+            int64_t look_in = hfi_sub(hfi_add(runner->lanes_at.us, LOOK_EVERY_US), hfi_runner_mono(runner).us);
+            wait_us = look_in < wait_us ? look_in : wait_us;
+        }
     }
     hfi_runner_arm(runner, &runner->poll_timer, hfi_us_to_ms_up(wait_us < 0 ? 0 : wait_us));
 }
@@ -38,18 +47,33 @@ static struct hfi_lane_site *site_of(struct hfi_runner *runner, const struct hfi
     return site == NULL ? NULL : &site->slots;
 }
 
+/* A lane that this node sees for the first time. NULL: no memory, it will be told again. */
+static struct hfi_lane *meet(struct hfi_runner *runner, const struct hfi_lane_row *row) {
+    const struct hfi_type *type = hfi_rulebook_type(runner->book, row->type);
+    struct hfi_lane *lane = NULL;
+    bool unknown = false;
+    if (hfi_lanes_add(&runner->lanes, row->lane, row->queue, type, site_of(runner, type, row->breaker_key), &lane) != 0 ||
+        hfi_lanes_limit(&runner->lanes, lane, row->limit_key, &unknown) != 0) {
+        hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "a lane"), NULL);
+        return NULL;
+    }
+    if (unknown)
+        hfi_log(HF_LOG_WARNING, "limit.unknown", HFI_S("limit_key", row->limit_key),
+                HFI_S("why", "the configuration of this node has no limit of that name: it does not limit"), NULL);
+    return lane;
+}
+
 static void take_lanes(struct hfi_runner *runner) {
     struct hfi_op_lanes *op = &runner->lanes_op;
+    size_t due = 0;
     hfi_lanes_forget_due(&runner->lanes);
     for (size_t i = 0; i < op->count; i++) {
         const struct hfi_lane_row *row = &op->rows[i];
         struct hfi_lane *lane = NULL;
         if (row->lane > op->known) {
-            const struct hfi_type *type = hfi_rulebook_type(runner->book, row->type);
-            if (hfi_lanes_add(&runner->lanes, row->lane, row->queue, type, site_of(runner, type, row->breaker_key),
-                              &lane) != 0) {
-                hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "a lane"), NULL);
-                runner->lanes_known = op->known; /* it will be told again */
+            lane = meet(runner, row);
+            if (lane == NULL) {
+                runner->lanes_known = op->known;
                 return;
             }
             lane->alone = row->alone;
@@ -60,9 +84,13 @@ static void take_lanes(struct hfi_runner *runner) {
         }
         if (lane == NULL)
             continue;
+        due += row->next_due_us <= op->now.us;
+        if (op->running)
+            hfi_lane_others(lane, row->limit_running, row->queue_running);
         lane->due = row->next_due_us <= op->now.us;
         lane->paused = row->paused;
     }
+    runner->many_due = due > MANY_DUE;
     runner->next_due_us = op->next_due_us;
     if (op->unhealthy_version != runner->unhealthy_version) {
         runner->unhealthy_version = op->unhealthy_version;
@@ -83,8 +111,10 @@ static void take_claim(struct hfi_runner *runner) {
     if (op->op.code != 0)
         op->count = 0;
     for (size_t i = 0; i < op->lane_count; i++) {
-        if (op->op.code != 0)
+        if (op->op.code != 0) {
             op->lanes[i].claimed = 0;
+            op->lanes[i].limit = NULL; /* it said nothing about the rate */
+        }
         hfi_lanes_claimed(&runner->lanes, &op->lanes[i], hfi_runner_mono(runner).us, HOLD_US);
     }
     pthread_mutex_lock(&runner->lock);
@@ -123,14 +153,16 @@ static void count_parked(struct hfi_runner *runner) {
 
 static void round_came_back(struct hfi_runner *runner) {
     runner->round_out = false;
-    bool claimed = runner->claiming;
-    runner->claiming = false;
-    int code = runner->lanes_op.op.code != 0 ? runner->lanes_op.op.code : claimed ? runner->claim_op.op.code : 0;
+    bool claimed = runner->claiming, looked = runner->looking;
+    runner->claiming = runner->looking = false;
+    int code = claimed ? runner->claim_op.op.code : 0;
     if (claimed)
         take_claim(runner);
-    if (runner->lanes_op.op.code == 0) {
+    if (looked && runner->lanes_op.op.code == 0) {
         take_lanes(runner);
         count_parked(runner);
+    } else if (looked) {
+        code = runner->lanes_op.op.code;
     }
     hfi_free(runner->lanes_op.rows);
     runner->lanes_op.rows = NULL;
@@ -140,7 +172,8 @@ static void round_came_back(struct hfi_runner *runner) {
         if (runner->store_refused_ms != 0)
             hfi_log(HF_LOG_INFO, "store.accepts", NULL);
         runner->store_refused_ms = 0;
-        runner->fresh = !runner->again;
+        if (looked)
+            runner->fresh = !runner->again;
     }
     if (runner->life != HFI_LIFE_RUNNING) {
         hfi_drain_check(runner);
@@ -169,8 +202,8 @@ static size_t admit(struct hfi_runner *runner, uint32_t *total) {
     if (runner->running + runner->writing >= 4 * HFI_CLAIM_MAX)
         return 0;
     hfi_park_look(runner);
-    return hfi_lanes_admit(&runner->lanes, hfi_runner_mono(runner).us, HFI_CLAIM_MAX, runner->admitted, HFI_ADMIT_MAX,
-                           total);
+    return hfi_lanes_admit(&runner->lanes, hfi_runner_mono(runner).us, hfi_runner_wall(runner), HFI_CLAIM_MAX,
+                           runner->admitted, HFI_ADMIT_MAX, total);
 }
 
 static void submit_claim(struct hfi_runner *runner, size_t count, uint32_t total) {
@@ -179,6 +212,9 @@ static void submit_claim(struct hfi_runner *runner, size_t count, uint32_t total
         struct hfi_lane *lane = hfi_lanes_find(&runner->lanes, runner->admitted[i].lane);
         runner->admitted[i].policy = hfi_rulebook_policy(runner->book, lane->type->options.name, lane->queue->name);
         runner->admitted[i].not_repeatable = !lane->type->options.repeatable;
+        runner->admitted[i].limit = lane->limit == NULL ? NULL : &lane->limit->limit;
+        runner->admitted[i].queue_max = lane->queue->global_concurrency;
+        runner->admitted[i].aging_us = lane->queue->aging_us;
     }
     op->node = runner->node;
     op->now = hfi_runner_wall(runner);
@@ -200,9 +236,24 @@ static void submit_lanes(struct hfi_runner *runner) {
     op->rows = NULL;
     op->count = 0;
     op->next_due_us = INT64_MAX;
+    op->running = runner->lanes.bounded;
+    runner->lanes_at = hfi_runner_mono(runner);
     choose_kept(runner, op);
+    runner->looking = true;
     runner->round_parts++;
     hfi_runner_submit(runner, &op->op, HFI_OP_LANES, part_done, runner);
+}
+
+/*
+ * Is the store asked what is due? After each claim, and whenever it is not known. A list of very many due lanes stands for
+ * a moment while claims go on: what was due is due still, and their answers say what is not.
+ */
+static bool looks_again(struct hfi_runner *runner, bool claims) {
+    bool stands = runner->many_due &&
+                  hfi_sub(hfi_runner_mono(runner).us, runner->lanes_at.us) < LOOK_EVERY_US;
+    if (stands && claims)
+        runner->fresh = false; /* it grows old */
+    return !stands && (claims || !runner->fresh);
 }
 
 /* Claims what may be claimed, asks what is due; sleeps when both are known to be nothing. */
@@ -216,7 +267,7 @@ static void begin_round(struct hfi_runner *runner) {
     runner->again = false;
     if (count > 0)
         submit_claim(runner, count, total);
-    if (count > 0 || !runner->fresh)
+    if (looks_again(runner, count > 0))
         submit_lanes(runner);
     if (--runner->round_parts > 0) {
         runner->round_out = true;
@@ -225,7 +276,8 @@ static void begin_round(struct hfi_runner *runner) {
     }
     sleep_until_due(runner);
     hfi_execute_idle(runner);
-    hfi_drain_idle(runner);
+    if (runner->fresh)
+        hfi_drain_idle(runner);
 }
 
 static void poked(struct hfi_task *task, void *user) {

@@ -85,6 +85,7 @@ static void count_lost(struct hfi_runner *runner) {
 /* Its end is stored, or given up. */
 static void leave_unwritten(struct hfi_execution *execution) {
     struct hfi_runner *runner = execution->runner;
+    hfi_lane_settled(execution->lane);
     hfi_execute_unlink(&runner->unwritten, &execution->work);
     runner->writing--;
     if (execution->abandoned && !execution->returned)
@@ -310,8 +311,10 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
     if (execution == NULL || lane == NULL) {
         hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "an execution"), HFI_I("job", job->id), NULL);
         count_lost(runner);
-        if (lane != NULL)
+        if (lane != NULL) {
             hfi_lane_release(&runner->lanes, lane, false);
+            hfi_lane_settled(lane); /* from now on it counts as another's */
+        }
         hfi_free(execution);
         hfi_free(job); /* its row is ours: reconciled after two beats */
         return;

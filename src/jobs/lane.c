@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/text.h"
+#include "jobs/lane_limits.h"
 
 static bool in_filter(const struct hfi_lanes *lanes, const char *queue) {
     if (lanes->filter == NULL)
@@ -44,6 +46,9 @@ static struct hfi_lane_queue *add_queue(struct hfi_lanes *lanes, const struct hf
     queue->order = options->order;
     queue->weight = options->weight == 0 ? 1 : options->weight;
     queue->concurrency = options->concurrency;
+    queue->global_concurrency = options->global_concurrency;
+    queue->aging_us = hfi_ms_to_us(options->aging_ms);
+    lanes->bounded = lanes->bounded || queue->global_concurrency > 0;
     queue->wanted = in_filter(lanes, queue->name);
     size_t at = lanes->queue_count;
     for (; at > 0 && lanes->queues[at - 1]->order > queue->order; at--)
@@ -59,6 +64,8 @@ int hfi_lanes_init(struct hfi_lanes *lanes, const struct hf_runner_options *opti
     lanes->pool_max[HFI_POOL_ASYNC] = async_max;
     lanes->filter = options->queues;
     lanes->filter_count = options->queue_filter_count;
+    lanes->options = options;
+    lanes->ready_at_us = INT64_MAX;
     const char *at = (const char *)options->queue_options;
     for (size_t i = 0; i < options->queue_count; i++, at += options->queue_options->size) {
         struct hf_queue_options queue;
@@ -76,8 +83,12 @@ int hfi_lanes_init(struct hfi_lanes *lanes, const struct hf_runner_options *opti
 void hfi_lanes_end(struct hfi_lanes *lanes) {
     for (size_t i = 0; i < lanes->count; i++)
         hfi_free(lanes->lanes[i]);
-    for (size_t i = 0; i < lanes->queue_count; i++)
+    for (size_t i = 0; i < lanes->queue_count; i++) {
+        hfi_free(lanes->queues[i]->lanes);
+        hfi_free(lanes->queues[i]->open);
         hfi_free(lanes->queues[i]);
+    }
+    hfi_lane_limits_end(lanes);
     hfi_free(lanes->lanes);
     hfi_free(lanes->queues);
     memset(lanes, 0, sizeof *lanes);
@@ -133,6 +144,23 @@ void hfi_lanes_left(struct hfi_lanes *lanes, const struct hfi_type *type, int by
             lanes->lanes[i]->left += (uint32_t)by;
 }
 
+/* Room for one lane more; a lane that is not added after all leaves it for the next. */
+static int reserve(struct hfi_lane_queue *queue) {
+    if (queue->count < queue->room)
+        return 0;
+    size_t room = queue->room == 0 ? 8 : queue->room * 2;
+    void *lanes = hfi_realloc(queue->lanes, room * sizeof *queue->lanes);
+    if (lanes == NULL)
+        return HF_ENOMEM;
+    queue->lanes = lanes;
+    void *open = hfi_realloc(queue->open, room * sizeof *queue->open);
+    if (open == NULL)
+        return HF_ENOMEM;
+    queue->open = open;
+    queue->room = room;
+    return 0;
+}
+
 int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue_name, const struct hfi_type *type,
                   struct hfi_lane_site *site, struct hfi_lane **out) {
     size_t at = lower_bound(lanes, id);
@@ -149,7 +177,7 @@ int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue_name, c
         lanes->room = room;
     }
     struct hfi_lane_queue *queue = queue_of(lanes, queue_name);
-    struct hfi_lane *lane = queue == NULL ? NULL : hfi_alloc(sizeof *lane);
+    struct hfi_lane *lane = queue == NULL || reserve(queue) != 0 ? NULL : hfi_alloc(sizeof *lane);
     if (lane == NULL)
         return HF_ENOMEM;
     lane->id = id;
@@ -161,11 +189,7 @@ int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue_name, c
     lane->left = left_of(lanes, type);
     lane->quota = HFI_LANE_QUOTA_FIRST;
     queue->known[lane->pool] = true;
-    if (queue->last == NULL)
-        queue->first = lane;
-    else
-        queue->last->next = lane;
-    queue->last = lane;
+    queue->lanes[queue->count++] = lane;
     memmove(lanes->lanes + at + 1, lanes->lanes + at, (lanes->count - at) * sizeof *lanes->lanes);
     lanes->lanes[at] = lane;
     lanes->count++;
@@ -200,8 +224,8 @@ static bool has_slot(const struct hfi_lanes *lanes, const struct hfi_lane *lane)
     return lanes->pool_used[pool] < lanes->pool_max[pool] && queue->used[pool] < share(lanes, queue, pool);
 }
 
-static bool may_take(const struct hfi_lanes *lanes, struct hfi_lane *lane, int64_t now_us) {
-    if (!hfi_lane_open(lane, now_us) || lane->grant >= lane->quota || !hfi_alone_lets(&lanes->alone, lane))
+static bool may_take(struct hfi_lanes *lanes, struct hfi_lane *lane, struct hf_wall wall) {
+    if (lane->grant >= lane->quota || !hfi_alone_lets(&lanes->alone, lane) || !hfi_lane_has_place(lanes, lane, wall))
         return false;
     if (lane->site != NULL && lane->site->free == 0) {
         lane->site->blocked = true;
@@ -216,6 +240,10 @@ static void take(struct hfi_lanes *lanes, struct hfi_lane *lane) {
     lane->queue->used[lane->pool]++;
     if (lane->queue->concurrency == 0)
         lanes->pool_used[lane->pool]++;
+    if (lane->limit != NULL) {
+        lane->limit->used++;
+        lane->limit->granted++;
+    }
     if (lane->site != NULL) {
         lane->site->free--;
         lane->site->used++;
@@ -228,6 +256,8 @@ static void give_back(struct hfi_lanes *lanes, struct hfi_lane *lane) {
     lane->queue->used[lane->pool]--;
     if (lane->queue->concurrency == 0)
         lanes->pool_used[lane->pool]--;
+    if (lane->limit != NULL)
+        lane->limit->used--;
     if (lane->site != NULL)
         lane->site->used--;
 }
@@ -237,31 +267,35 @@ static bool is_probe(const struct hfi_lane *lane) {
     return lane->site != NULL && lane->site->probing && lane->type->options.repeatable;
 }
 
-/*
- * The next lane of the queue that may take one, moved to the end of its turn; NULL if none may. `probes`: only one of
- * those.
- */
-static struct hfi_lane *next_lane(const struct hfi_lanes *lanes, struct hfi_lane_queue *queue, int64_t now_us,
-                                  bool probes) {
-    struct hfi_lane *previous = NULL;
-    for (struct hfi_lane *lane = queue->first; lane != NULL; previous = lane, lane = lane->next) {
-        if (!may_take(lanes, lane, now_us) || (probes && !is_probe(lane)))
+/* The next lane of the queue that may take one; NULL if none may in this round any more. */
+static struct hfi_lane *next_lane(struct hfi_lanes *lanes, struct hfi_lane_queue *queue, struct hf_wall wall) {
+    while (queue->at < queue->open_count || queue->kept > 0) {
+        if (queue->at == queue->open_count) {
+            queue->open_count = queue->kept;
+            queue->at = queue->kept = 0;
+        }
+        size_t place = queue->open[queue->at++];
+        if (!may_take(lanes, queue->lanes[place], wall))
             continue;
-        if (lane->next == NULL)
-            return lane;
-        /* Everything up to it has had its turn: rotate the list to begin behind it. */
-        queue->last->next = queue->first;
-        queue->first = lane->next;
-        queue->last = lane;
-        lane->next = NULL;
-        return lane;
+        queue->open[queue->kept++] = place;
+        queue->turn = place + 1; /* everything up to it has had its turn */
+        return queue->lanes[place];
     }
-    (void)previous;
+    return NULL;
+}
+
+/* Of the lanes whose jobs are probes. */
+static struct hfi_lane *next_probe(struct hfi_lanes *lanes, struct hfi_lane_queue *queue, struct hf_wall wall) {
+    for (size_t i = 0; i < queue->open_count; i++) {
+        struct hfi_lane *lane = queue->lanes[queue->open[i]];
+        if (is_probe(lane) && may_take(lanes, lane, wall))
+            return lane;
+    }
     return NULL;
 }
 
 /* One slot for the queue whose turn it is among queues [from, to) of one order. NULL: none of them may take one. */
-static struct hfi_lane *pick(struct hfi_lanes *lanes, size_t from, size_t to, bool *spent, int64_t now_us) {
+static struct hfi_lane *pick(struct hfi_lanes *lanes, size_t from, size_t to, bool *spent, struct hf_wall wall) {
     for (;;) {
         struct hfi_lane_queue *best = NULL;
         int64_t sum = 0;
@@ -278,7 +312,7 @@ static struct hfi_lane *pick(struct hfi_lanes *lanes, size_t from, size_t to, bo
         }
         if (best == NULL)
             return NULL;
-        struct hfi_lane *lane = next_lane(lanes, best, now_us, false);
+        struct hfi_lane *lane = next_lane(lanes, best, wall);
         if (lane == NULL) {
             spent[best_at] = true;
             continue;
@@ -292,14 +326,33 @@ static struct hfi_lane *pick(struct hfi_lanes *lanes, size_t from, size_t to, bo
     }
 }
 
-static void begin_round(struct hfi_lanes *lanes, int64_t now_us) {
+/* Which lanes of the queue may take part in the round, from the one whose turn it is. */
+static void open_lanes(struct hfi_lane_queue *queue, int64_t now_us) {
+    queue->open_count = queue->at = queue->kept = 0;
+    for (size_t i = 0; i < queue->count; i++) {
+        size_t place = queue->turn + i < queue->count ? queue->turn + i : queue->turn + i - queue->count;
+        if (queue->wanted && hfi_lane_open(queue->lanes[place], now_us))
+            queue->open[queue->open_count++] = place;
+    }
+}
+
+static void begin_round(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) {
+    lanes->ready_at_us = INT64_MAX;
     for (size_t i = 0; i < lanes->count; i++) {
         struct hfi_lane *lane = lanes->lanes[i];
         lane->grant = 0;
+        if (lane->limit != NULL)
+            lane->limit->granted = 0;
         if (lane->site != NULL)
             lane->site->blocked = false;
     }
-    hfi_alone_round(lanes, now_us);
+    hfi_alone_round(lanes, now_us, wall);
+    for (size_t i = 0; i < lanes->queue_count; i++) {
+        struct hfi_lane_queue *queue = lanes->queues[i];
+        if (queue->turn >= queue->count)
+            queue->turn = 0;
+        open_lanes(queue, now_us);
+    }
 }
 
 struct round {
@@ -327,30 +380,29 @@ static void grant(struct hfi_lanes *lanes, struct round *round, struct hfi_lane 
     round->total++;
 }
 
-static void grant_probes(struct hfi_lanes *lanes, struct round *round, int64_t now_us) {
+static void grant_probes(struct hfi_lanes *lanes, struct round *round, struct hf_wall wall) {
     struct hfi_lane *lane;
     for (size_t i = 0; i < lanes->queue_count; i++)
-        while (lanes->queues[i]->wanted && !is_full(round) &&
-               (lane = next_lane(lanes, lanes->queues[i], now_us, true)) != NULL)
+        while (!is_full(round) && (lane = next_probe(lanes, lanes->queues[i], wall)) != NULL)
             grant(lanes, round, lane);
 }
 
-size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, uint32_t max, struct hfi_admitted *admitted,
-                       size_t room, uint32_t *total) {
+size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t max,
+                       struct hfi_admitted *admitted, size_t room, uint32_t *total) {
     struct round round = {.admitted = admitted, .room = room, .max = max};
     *total = 0;
-    begin_round(lanes, now_us);
+    begin_round(lanes, now_us, wall);
     bool *spent = hfi_alloc(lanes->queue_count == 0 ? 1 : lanes->queue_count);
     if (spent == NULL)
         return 0; /* nothing is claimed in this round; the next poll tries again */
-    grant_probes(lanes, &round, now_us);
+    grant_probes(lanes, &round, wall);
     for (size_t i = 0; i < lanes->queue_count; i++)
         spent[i] = !lanes->queues[i]->wanted;
     for (size_t from = 0, to; from < lanes->queue_count; from = to) {
         for (to = from + 1; to < lanes->queue_count && lanes->queues[to]->order == lanes->queues[from]->order;)
             to++;
         struct hfi_lane *lane;
-        while (!is_full(&round) && (lane = pick(lanes, from, to, spent, now_us)) != NULL)
+        while (!is_full(&round) && (lane = pick(lanes, from, to, spent, wall)) != NULL)
             grant(lanes, &round, lane);
     }
     for (size_t i = 0; i < round.count; i++)
@@ -367,6 +419,7 @@ void hfi_lanes_claimed(struct hfi_lanes *lanes, const struct hfi_admitted *admit
     for (uint32_t i = admitted->claimed; i < admitted->max; i++)
         hfi_lane_release(lanes, lane, false);
     lane->due = admitted->more;
+    hfi_lane_claimed(lane, admitted);
     if (admitted->claimed > 0) {
         lane->empty = 0;
         if (admitted->claimed == lane->quota && admitted->more && lane->quota < UINT32_MAX / 2)

@@ -22,6 +22,11 @@
  * Probes. A site that is probing gives its places to lanes of repeatable types first, ahead of all other order: a probe
  * may fail, and a job that cannot be repeated would die of it. Without such a lane any other may have them.
  *
+ * Limits. A limit key and a queue with `global_concurrency` have so many places in the whole store. What other nodes hold
+ * is known from the last LANES answer, what is held here from these books, a rate from the last claim: a lane is asked
+ * for no more than that leaves, so a key that has all it may have costs nothing and takes nobody's place. The store has
+ * the last word; it measures again within the claim.
+ *
  * Order. Queues by `order`; those of one order share by weight (smooth weighted round robin); the lanes of a queue take
  * turns. A lane asks for more each time it filled its quota, so one that has little does not take a round for itself.
  */
@@ -32,11 +37,20 @@ struct hfi_lane_queue {
     int32_t order;
     uint32_t weight, concurrency;
     bool wanted;                  /* passes the runner's filter */
+    uint32_t global_concurrency;  /* 0 no bound */
+    int64_t aging_us;             /* 0 off */
     uint32_t used[HFI_POOL_COUNT];
+    uint32_t stored, others;      /* running rows: ours, as far as they were written; other nodes' */
     bool known[HFI_POOL_COUNT];   /* has had jobs of that pool */
     int64_t current;              /* smooth weighted round robin */
-    struct hfi_lane *first, *last; /* its lanes; the one whose turn it is stands first */
+    struct hfi_lane **lanes;      /* its lanes */
+    size_t count, room, turn;     /* whose turn it is */
+    /* of the round: places in `lanes` that may still take one, from `turn` on. One pass reads from `at` and keeps what
+       may go on at `kept`, so a lane that was refused is not looked at again. */
+    size_t *open, open_count, at, kept;
 };
+
+struct hfi_lane_limit; /* lane_limits.h */
 
 /* A downstream as claims see it. `free` is set before each round. */
 struct hfi_lane_site {
@@ -50,9 +64,9 @@ struct hfi_lane_site {
 struct hfi_lane {
     int64_t id;
     struct hfi_lane_queue *queue;
-    struct hfi_lane *next;        /* of the queue */
     const struct hfi_type *type;  /* NULL: this node does not know it */
     struct hfi_lane_site *site;   /* NULL: no downstream */
+    struct hfi_lane_limit *limit; /* NULL: no limit key */
     enum hfi_pool pool;
     bool due, paused;
     bool runs_code;               /* its jobs do */
@@ -74,6 +88,10 @@ struct hfi_lanes {
     const char *const *filter; /* NULL = every queue */
     size_t filter_count;
     struct hfi_alone alone;
+    const struct hf_runner_options *options; /* the limits by name */
+    struct hfi_lane_limit *limits; /* by key */
+    bool bounded;               /* something is bounded in the whole store: what runs there has to be known */
+    int64_t ready_at_us;        /* out of a round: when the first rate that kept a lane back allows the next; wall */
 };
 
 #define HFI_LANE_QUOTA_FIRST 32
@@ -91,6 +109,13 @@ int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue, const 
 static inline bool hfi_lane_open(const struct hfi_lane *lane, int64_t now_us) {
     return lane->due && !lane->paused && lane->left == 0 && lane->type != NULL && lane->hold_until_us <= now_us;
 }
+/*
+ * The limit key of a new lane. HF_ENOMEM. `unknown` is set at the first lane of a limit name that the configuration does
+ * not have: its jobs are not limited.
+ */
+int hfi_lanes_limit(struct hfi_lanes *lanes, struct hfi_lane *lane, const char *limit_key, bool *unknown);
+/* What runs of the lane's limit key and queue in the whole store, by a LANES answer. */
+void hfi_lane_others(struct hfi_lane *lane, uint32_t limit_running, uint32_t queue_running);
 /* Before the rows of a LANES operation are taken over: no lane is due. */
 void hfi_lanes_forget_due(struct hfi_lanes *lanes);
 
@@ -98,13 +123,15 @@ void hfi_lanes_forget_due(struct hfi_lanes *lanes);
  * Fills `admitted` (room for `room` lanes) with what may be claimed, at most `max` jobs, and reserves it. Returns the
  * number of lanes; `total` their jobs.
  */
-size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, uint32_t max, struct hfi_admitted *admitted,
-                       size_t room, uint32_t *total);
+size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t max,
+                       struct hfi_admitted *admitted, size_t room, uint32_t *total);
 /* What came of it: gives back what was not claimed, adapts the quota. `hold_us`: after two empty claims. */
 void hfi_lanes_claimed(struct hfi_lanes *lanes, const struct hfi_admitted *admitted, int64_t now_us, int64_t hold_us);
 /* A claimed job's handler begins; ends. */
 void hfi_lane_begun(struct hfi_lane *lane);
 void hfi_lane_release(struct hfi_lanes *lanes, struct hfi_lane *lane, bool begun);
+/* The store has it as running no more, or it is not ours to know. After claimed jobs only. */
+void hfi_lane_settled(struct hfi_lane *lane);
 
 /* Abandoned runs of a type: `by` more live now; -1: one less. No lane of it is admitted while some do. */
 void hfi_lanes_left(struct hfi_lanes *lanes, const struct hfi_type *type, int by);

@@ -138,6 +138,8 @@ struct hfi_runner {
     int64_t next_due_us;    /* wall */
     uint64_t unhealthy_version;
     bool fresh;             /* the last LANES answer is newer than the last wake-up */
+    bool many_due;          /* lanes, in that answer */
+    struct hf_mono lanes_at; /* when it was asked for */
     bool round_out;         /* a round is with the writer */
     unsigned round_parts;
     bool poked;             /* `poke_task` is on its way */
@@ -147,7 +149,7 @@ struct hfi_runner {
     int64_t store_refused_ms; /* 0: it takes orders; else the wait before the next round */
     struct hfi_op_lanes lanes_op;
     struct hfi_op_claim claim_op;
-    bool claiming;
+    bool claiming, looking;     /* parts of the round */
     uint64_t claims_back;   /* how many came back */
     struct hfi_admitted admitted[HFI_ADMIT_MAX];
     struct hfi_job *claimed[HFI_CLAIM_MAX];

@@ -355,6 +355,7 @@ struct hfi_op_poison {
 struct hfi_op_prune { /* small chunks; µs before which rows of a kind go, 0 = keep; dead letters only settled and alerted ones */
     struct hfi_op op;
     int64_t succeeded_before, cancelled_before, dead_before, quarantined_before, dead_letters_before, inbox_before;
+    struct hf_wall now; /* rates of limit keys that are full again are forgotten; uncounted */
     uint32_t limit, pruned;
     bool more; /* out: go on, not all was looked at */
 };

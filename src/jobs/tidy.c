@@ -138,6 +138,7 @@ static void prune(struct hfi_runner *runner) {
     op->quarantined_before = before(now, keep->keep_quarantined_ms);
     op->dead_letters_before = before(now, keep->keep_dead_letters_ms);
     op->inbox_before = before(now, keep->keep_inbox_ms);
+    op->now = now;
     if (runner->prune_page == 0)
         runner->prune_page = PRUNE_FIRST;
     op->limit = runner->prune_page;

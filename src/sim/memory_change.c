@@ -73,8 +73,16 @@ static void tell_outcome(struct hfi_memory *store, struct hfi_memory_job *row) {
     }
 }
 
+static void count_running(const struct hfi_memory_job *row, int from, int to) {
+    size_t more = to == HF_JOB_RUNNING, less = from == HF_JOB_RUNNING;
+    row->lane->of_queue->running += more - less;
+    if (row->lane->of_limit)
+        row->lane->of_limit->running += more - less;
+}
+
 void hfi_memory_replace(struct hfi_memory *store, struct hfi_memory_job *row, struct hfi_job *next) {
     struct hfi_job *before = row->job;
+    count_running(row, before->state, next->state);
     row->job = next;
     if (!row->scope)
         next->unique_key = ""; /* its owner may not know yet that it lost the key */

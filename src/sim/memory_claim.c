@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "jobs/hands.h"
+#include "jobs/limit.h"
 #include "sim/memory_state.h"
 
 static int64_t lane_due(const struct hfi_memory_lane *lane) {
@@ -66,6 +67,8 @@ int hfi_memory_lanes(struct hfi_memory *store, struct hfi_op_lanes *op) {
             .next_due_us = due,
             .paused = hfi_memory_pause_of(store, lane->queue, op->now) != NULL,
             .alone = lane->alone,
+            .limit_running = op->running && lane->of_limit ? (uint32_t)lane->of_limit->running : 0,
+            .queue_running = op->running ? (uint32_t)lane->of_queue->running : 0,
             .queue = is_new ? text_behind(&end, lane->queue) : "",
             .type = is_new ? text_behind(&end, lane->type) : "",
             .breaker_key = is_new ? text_behind(&end, lane->breaker_key) : "",
@@ -90,17 +93,24 @@ struct claim {
     size_t skipped_room;
 };
 
-struct hfi_memory_job *hfi_memory_next_due(struct hfi_memory_lane *lane, int64_t now_us) {
+struct hfi_memory_job *hfi_memory_next_due(struct hfi_memory_lane *lane, int64_t now_us, int64_t aging_us) {
+    struct hfi_memory_job *best = NULL;
     for (size_t i = HFI_PRIORITIES; i > 0; i--) {
         struct hfi_heap_item *first = hfi_heap_first(&lane->due[i - 1]);
-        if (first && first->at_us <= now_us)
-            return first->row;
+        if (!first || first->at_us > now_us)
+            continue;
+        struct hfi_memory_job *row = first->row;
+        if (aging_us <= 0)
+            return row;
+        struct hfi_aged one = {row->job->priority, row->job->run_at_us};
+        if (!best || hfi_aged_before(one, (struct hfi_aged){best->job->priority, best->job->run_at_us}, now_us, aging_us))
+            best = row;
     }
-    return NULL;
+    return best;
 }
 
-static struct hfi_memory_job *take_due(struct hfi_memory_lane *lane, int64_t now_us) {
-    struct hfi_memory_job *row = hfi_memory_next_due(lane, now_us);
+static struct hfi_memory_job *take_due(struct hfi_memory_lane *lane, int64_t now_us, int64_t aging_us) {
+    struct hfi_memory_job *row = hfi_memory_next_due(lane, now_us, aging_us);
     if (row)
         hfi_heap_remove(&lane->due[row->job->priority], &row->due);
     return row;
@@ -151,6 +161,13 @@ static int stage_claim(struct hfi_memory *store, struct claim *claim, const stru
     return 0;
 }
 
+static void count_claimed(struct hfi_memory_lane *lane, struct hfi_admitted *admitted) {
+    admitted->claimed++;
+    lane->of_queue->staged++;
+    if (lane->of_limit)
+        lane->of_limit->staged++;
+}
+
 /* A row out of its heap: staged, or set aside when it cannot be claimed. */
 static int take(struct hfi_memory *store, struct claim *claim, struct hfi_admitted *admitted,
                 struct hfi_memory_job *row) {
@@ -160,12 +177,19 @@ static int take(struct hfi_memory *store, struct claim *claim, struct hfi_admitt
     if (code != 0)
         put_back(row);
     else
-        admitted->claimed++;
+        count_claimed(row->lane, admitted);
     return code;
 }
 
-static bool is_full(const struct claim *claim, const struct hfi_admitted *admitted) {
-    return admitted->claimed == admitted->max || claim->count == claim->op->max;
+static bool is_full(const struct claim *claim, const struct hfi_memory_lane *lane, const struct hfi_admitted *admitted) {
+    const struct hfi_limit *limit = admitted->limit;
+    const struct hfi_memory_gauge *queue = lane->of_queue, *key = lane->of_limit;
+    if (admitted->claimed == admitted->max || claim->count == claim->op->max ||
+        hfi_limit_room(admitted->queue_max, (uint32_t)(queue->running + queue->staged)) == 0)
+        return true;
+    return limit && key &&
+           (hfi_limit_room(limit->concurrency, (uint32_t)(key->running + key->staged)) == 0 ||
+            hfi_limit_tokens(limit, key->full_at_us, claim->op->now.us, NULL) <= key->staged);
 }
 
 static bool has_expired(const struct hfi_memory_job *row, int64_t now_us) {
@@ -182,7 +206,7 @@ static int claim_probes(struct hfi_memory *store, struct claim *claim, struct hf
     hfi_hand_start(&hand, claim->op->node, claim->op->now, admitted);
     for (size_t i = HFI_PRIORITIES; i > 0; i--) {
         const struct hfi_heap_item *first;
-        for (uint32_t seen = 0; code == 0 && seen < HFI_PROBE_LOOK && !is_full(claim, admitted);) {
+        for (uint32_t seen = 0; code == 0 && seen < HFI_PROBE_LOOK && !is_full(claim, lane, admitted);) {
             first = hfi_heap_first(&lane->due[i - 1]);
             if (!first || first->at_us > now_us)
                 break;
@@ -204,6 +228,7 @@ static int claim_lane(struct hfi_memory *store, struct claim *claim, struct hfi_
     struct hfi_memory_job *row;
     admitted->claimed = 0;
     admitted->more = false;
+    admitted->full_at_us = 0;
     if (admitted->lane < 1 || (size_t)admitted->lane > store->lanes.count)
         return 0;
     struct hfi_memory_lane *lane = store->lanes.items[admitted->lane - 1];
@@ -211,8 +236,8 @@ static int claim_lane(struct hfi_memory *store, struct claim *claim, struct hfi_
         return 0;
     int code = admitted->probe ? claim_probes(store, claim, admitted, lane) : 0;
     bool served = admitted->claimed > 0; /* then what remains is whether there are more */
-    while (code == 0 && !admitted->more && (row = take_due(lane, op->now.us)) != NULL) {
-        if (served || is_full(claim, admitted)) {
+    while (code == 0 && !admitted->more && (row = take_due(lane, op->now.us, admitted->aging_us)) != NULL) {
+        if (served || is_full(claim, lane, admitted)) {
             admitted->more = !has_expired(row, op->now.us);
             code = skip(claim, row);
         } else {
@@ -222,8 +247,27 @@ static int claim_lane(struct hfi_memory *store, struct claim *claim, struct hfi_
     return code;
 }
 
+/* What was staged counts as running once it is linked; a rate is used up with it. */
+static void settle_gauges(struct hfi_memory *store, struct hfi_op_claim *op, int code) {
+    for (size_t i = 0; i < op->lane_count; i++) {
+        struct hfi_admitted *admitted = &op->lanes[i];
+        if (admitted->lane < 1 || (size_t)admitted->lane > store->lanes.count)
+            continue;
+        const struct hfi_memory_lane *lane = store->lanes.items[admitted->lane - 1];
+        struct hfi_memory_gauge *key = lane->of_limit;
+        lane->of_queue->staged = 0;
+        if (!key)
+            continue;
+        if (code == 0 && admitted->limit && admitted->limit->interval_us > 0 && key->staged > 0)
+            key->full_at_us = hfi_limit_take(admitted->limit, key->full_at_us, op->now.us, (uint32_t)key->staged);
+        admitted->full_at_us = key->full_at_us;
+        key->staged = 0;
+    }
+}
+
 static void finish_claim(struct hfi_memory *store, struct claim *claim, int code) {
     struct hfi_op_claim *op = claim->op;
+    settle_gauges(store, op, code);
     for (size_t i = 0; i < claim->skipped_count; i++)
         put_back(claim->skipped[i]);
     for (size_t i = 0; i < claim->count; i++) {

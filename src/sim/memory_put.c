@@ -27,6 +27,20 @@ void hfi_memory_lane_free(struct hfi_memory_lane *lane) {
     hfi_free(lane);
 }
 
+/* Made when it is new; NULL: no memory. */
+static struct hfi_memory_gauge *gauge_of(struct hfi_index *index, const char *name) {
+    struct hfi_memory_gauge *gauge = hfi_index_find(index, name);
+    if (gauge)
+        return gauge;
+    size_t size = strlen(name) + 1;
+    gauge = hfi_alloc(sizeof *gauge + size);
+    if (!gauge)
+        return NULL;
+    memcpy(gauge->name, name, size);
+    hfi_index_add(index, &gauge->link, gauge->name, gauge);
+    return gauge;
+}
+
 int hfi_memory_lane_of(struct hfi_memory *store, const struct hfi_job *job, struct hfi_memory_lane **lane) {
     char key[LANE_KEY_MAX];
     snprintf(key, sizeof key, "%s" SEPARATOR "%s" SEPARATOR "%s" SEPARATOR "%s%s", job->queue, job->type,
@@ -45,7 +59,10 @@ int hfi_memory_lane_of(struct hfi_memory *store, const struct hfi_job *job, stru
     made->limit_key = hfi_strdup(job->limit_key);
     made->key = hfi_strdup(key);
     made->alone = hfi_wants_alone(job);
-    if (!made->queue || !made->type || !made->breaker_key || !made->limit_key || !made->key) {
+    made->of_queue = gauge_of(&store->queue_gauges, job->queue);
+    made->of_limit = job->limit_key[0] ? gauge_of(&store->limit_gauges, job->limit_key) : NULL;
+    if (!made->queue || !made->type || !made->breaker_key || !made->limit_key || !made->key || !made->of_queue ||
+        (job->limit_key[0] && !made->of_limit)) {
         hfi_memory_lane_free(made);
         return HF_ENOMEM;
     }

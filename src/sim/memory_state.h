@@ -48,10 +48,19 @@ struct hfi_memory_job {
     struct hf_wall settle_now;
 };
 
+/* What runs of one queue, or of one limit key. */
+struct hfi_memory_gauge {
+    struct hfi_link link;
+    size_t running, staged; /* staged: by the claim in the making */
+    int64_t full_at_us;     /* of a limit key's rate */
+    char name[];
+};
+
 struct hfi_memory_lane {
     int64_t id;
     char *queue, *type, *breaker_key, *limit_key;
     bool alone;
+    struct hfi_memory_gauge *of_queue, *of_limit; /* of_limit: NULL without a limit key */
     struct hfi_heap due[HFI_PRIORITIES];
     size_t members[HFI_PRIORITIES]; /* rows that may ever wait there: the heaps have room for all */
     struct hfi_link link;
@@ -129,7 +138,7 @@ struct hfi_memory {
     struct hfi_array downstreams;
     struct hfi_array shares;
     struct hfi_array inbox; /* in order of arrival */
-    struct hfi_index lanes_by_key, unique, messages;
+    struct hfi_index lanes_by_key, unique, messages, queue_gauges, limit_gauges;
     struct hfi_memory_policy *policies;
     int64_t next_job, next_dead, next_alert, next_policy;
     uint64_t unhealthy_version;
@@ -198,8 +207,8 @@ int hfi_memory_release(struct hfi_memory *store, struct hfi_op_release *op);
 /* memory_claim.c */
 int hfi_memory_lanes(struct hfi_memory *store, struct hfi_op_lanes *op);
 int hfi_memory_claim(struct hfi_memory *store, struct hfi_op_claim *op);
-/* The earliest due row of the highest priority that has one; NULL none. */
-struct hfi_memory_job *hfi_memory_next_due(struct hfi_memory_lane *lane, int64_t now_us);
+/* The due row whose turn it is, by aged priority; NULL none. `aging_us` 0: by priority alone. */
+struct hfi_memory_job *hfi_memory_next_due(struct hfi_memory_lane *lane, int64_t now_us, int64_t aging_us);
 
 /* memory_hands.c */
 int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op);

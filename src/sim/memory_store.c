@@ -113,6 +113,17 @@ static void free_rows(struct hfi_memory *store) {
     }
 }
 
+static void free_gauges(struct hfi_index *index) {
+    struct hfi_link *const *buckets = index->buckets ? index->buckets : index->first;
+    size_t size = index->buckets ? index->size : HFI_INDEX_FIRST;
+    for (size_t i = 0; i < size; i++)
+        for (struct hfi_link *link = buckets[i], *next; link; link = next) {
+            next = link->next;
+            hfi_free(link->row);
+        }
+    hfi_index_clear(index);
+}
+
 static void close_store(struct hfi_store *self) {
     struct hfi_memory *store = hfi_memory_of(self);
     free_rows(store);
@@ -128,6 +139,8 @@ static void close_store(struct hfi_store *self) {
     hfi_index_clear(&store->lanes_by_key);
     hfi_index_clear(&store->unique);
     hfi_index_clear(&store->messages);
+    free_gauges(&store->queue_gauges);
+    free_gauges(&store->limit_gauges);
     pthread_mutex_destroy(&store->lock);
     hfi_free(store);
 }

@@ -47,7 +47,7 @@ static void begin(struct stage *stage) {
 /* A round that claims all it is granted, 100 of each lane at most; every lane that is due has more. */
 static void admit(struct stage *stage) {
     uint32_t total;
-    stage->count = hfi_lanes_admit(&stage->lanes, stage->now_us, 3, stage->admitted, 8, &total);
+    stage->count = hfi_lanes_admit(&stage->lanes, stage->now_us, (struct hf_wall){0}, 3, stage->admitted, 8, &total);
     for (size_t i = 0; i < stage->count; i++) {
         stage->admitted[i].claimed = stage->admitted[i].max;
         stage->admitted[i].more = true;

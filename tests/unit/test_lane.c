@@ -23,6 +23,7 @@ struct stage {
     struct hf_queue_options queues[8];
     struct hfi_type native, noop;
     struct hfi_lanes lanes;
+    struct hf_wall wall;
     struct hfi_admitted admitted[ROOM];
     size_t count;
     uint32_t total;
@@ -57,7 +58,7 @@ static struct hfi_lane *add(struct stage *stage, int64_t id, const char *queue, 
 }
 
 static void admit(struct stage *stage, uint32_t max) {
-    stage->count = hfi_lanes_admit(&stage->lanes, 0, max, stage->admitted, ROOM, &stage->total);
+    stage->count = hfi_lanes_admit(&stage->lanes, 0, stage->wall, max, stage->admitted, ROOM, &stage->total);
 }
 
 static uint32_t granted(const struct stage *stage, int64_t lane) {
@@ -310,7 +311,7 @@ static void an_empty_lane_is_held_and_asks_for_little(void **state) {
     add(&stage, 2, "second", &stage.noop, NULL);
     for (int i = 0; i < 2; i++) {
         empty->due = true;
-        stage.count = hfi_lanes_admit(&stage.lanes, 1000, 10, stage.admitted, ROOM, &stage.total);
+        stage.count = hfi_lanes_admit(&stage.lanes, 1000, stage.wall, 10, stage.admitted, ROOM, &stage.total);
         for (size_t at = 0; at < stage.count; at++) {
             stage.admitted[at].claimed = 0;
             hfi_lanes_claimed(&stage.lanes, &stage.admitted[at], 1000, 50000);
@@ -320,11 +321,11 @@ static void an_empty_lane_is_held_and_asks_for_little(void **state) {
         hfi_lanes_find(&stage.lanes, 2)->quota = 10;
     }
     empty->due = true;
-    stage.count = hfi_lanes_admit(&stage.lanes, 2000, 10, stage.admitted, ROOM, &stage.total);
+    stage.count = hfi_lanes_admit(&stage.lanes, 2000, stage.wall, 10, stage.admitted, ROOM, &stage.total);
     assert_int_equal(granted(&stage, 1), 0);
     assert_int_equal(granted(&stage, 2), 10);
     claim_all(&stage);
-    stage.count = hfi_lanes_admit(&stage.lanes, 51001, 10, stage.admitted, ROOM, &stage.total);
+    stage.count = hfi_lanes_admit(&stage.lanes, 51001, stage.wall, 10, stage.admitted, ROOM, &stage.total);
     assert_int_equal(granted(&stage, 1), 1);
     hfi_lanes_end(&stage.lanes);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "jobs/store.h"
+#include "jobs/store/gauges.h"
 #include "jobs/store/sql.h"
 #include "jobs/views.h"
 
@@ -56,6 +57,11 @@ struct hfi_sqlite {
     struct hfi_lane *lanes_by_key, *lanes_by_id, *touched;
     struct hfi_policy *policies, *dropped_policies;
     bool lanes_added; /* in this transaction */
+    struct hfi_gauge *queue_gauges, *limit_gauges;
+    bool gauges_stand;     /* they count what runs; until another process writes, or a rollback */
+    int64_t data_version;  /* SQLite's, when they were looked at last */
+    uint64_t look;         /* at the pauses */
+    uint64_t gauge_reads;  /* how often they were counted anew */
     struct hfi_node_lock *locks;
 
     /* checkpoint.c */
@@ -121,10 +127,17 @@ struct hfi_lane_texts {
     const char *queue, *type, *downstream, *breaker_key, *limit_key;
     bool alone;
 };
+struct hfi_lane_place {
+    struct hfi_lane_texts texts;
+    struct hfi_gauge *queue, *limit; /* limit: NULL without a limit key */
+};
 int hfi_sqlite_lane(struct hfi_sqlite *store, const struct hfi_lane_texts *texts, int64_t *lane);
 const struct hfi_lane_texts *hfi_sqlite_lane_texts(struct hfi_sqlite *store, int64_t lane); /* NULL: unknown, or a fault */
+const struct hfi_lane_place *hfi_sqlite_lane_place(struct hfi_sqlite *store, int64_t lane); /* the same, with its gauges */
+void hfi_sqlite_lane_moved(struct hfi_sqlite *store, int64_t lane, int by); /* so many more jobs of it run */
 void hfi_sqlite_lane_due(struct hfi_sqlite *store, int64_t lane, int64_t due_us);     /* lowers */
-int hfi_sqlite_lane_exhausted(struct hfi_sqlite *store, int64_t lane); /* raises to the truth */
+int hfi_sqlite_lane_exhausted(struct hfi_sqlite *store, int64_t lane); /* raises to the truth, which it looks up */
+int hfi_sqlite_lane_exact(struct hfi_sqlite *store, int64_t lane, int64_t due_us); /* which the caller has found */
 int hfi_sqlite_lanes_flush(struct hfi_sqlite *store);
 void hfi_sqlite_lanes_forget(struct hfi_sqlite *store, bool undo);
 void hfi_sqlite_lanes_free(struct hfi_sqlite *store);

@@ -19,7 +19,7 @@
 
 struct hfi_lane {
     int64_t id;
-    struct hfi_lane_texts texts;
+    struct hfi_lane_place place;
     bool fresh; /* its row came in this transaction */
     bool is_touched, exact;
     int64_t due_us; /* to be written; exact: whatever stands there */
@@ -60,7 +60,13 @@ static struct hfi_lane *remember(struct hfi_sqlite *store, int64_t id, const str
     store->lanes_added = store->lanes_added || fresh;
     *end = texts->alone;
     lane->key_length = length + 1;
-    lane->texts = (struct hfi_lane_texts){list[0], list[1], list[2], list[3], list[4], texts->alone};
+    lane->place.texts = (struct hfi_lane_texts){list[0], list[1], list[2], list[3], list[4], texts->alone};
+    lane->place.queue = hfi_sqlite_gauge(&store->queue_gauges, list[0]);
+    lane->place.limit = *list[4] ? hfi_sqlite_gauge(&store->limit_gauges, list[4]) : NULL;
+    if (!lane->place.queue || (*list[4] && !lane->place.limit)) {
+        hfi_free(lane);
+        return NULL;
+    }
     HASH_ADD_KEYPTR(by_key, store->lanes_by_key, lane->key, lane->key_length, lane);
     if (lane->id != 0) {
         HASH_ADD(by_id, store->lanes_by_id, id, sizeof lane->id, lane);
@@ -169,7 +175,20 @@ static struct hfi_lane *look_up(struct hfi_sqlite *store, int64_t id) {
 
 const struct hfi_lane_texts *hfi_sqlite_lane_texts(struct hfi_sqlite *store, int64_t id) {
     struct hfi_lane *lane = look_up(store, id);
-    return lane ? &lane->texts : NULL;
+    return lane ? &lane->place.texts : NULL;
+}
+
+const struct hfi_lane_place *hfi_sqlite_lane_place(struct hfi_sqlite *store, int64_t id) {
+    const struct hfi_lane *lane = look_up(store, id);
+    return lane ? &lane->place : NULL;
+}
+
+void hfi_sqlite_lane_moved(struct hfi_sqlite *store, int64_t id, int by) {
+    const struct hfi_lane *lane = look_up(store, id);
+    if (!lane)
+        return;
+    hfi_sqlite_gauge_moved(lane->place.queue, by);
+    hfi_sqlite_gauge_moved(lane->place.limit, by);
 }
 
 static void touch(struct hfi_sqlite *store, struct hfi_lane *lane) {
@@ -192,7 +211,18 @@ void hfi_sqlite_lane_due(struct hfi_sqlite *store, int64_t id, int64_t due_us) {
         lane->due_us = due_us;
 }
 
-/* A claim found no more due jobs: the truth, priority by priority, each by one seek. */
+/* Nothing of it is due before, which is the truth. */
+int hfi_sqlite_lane_exact(struct hfi_sqlite *store, int64_t id, int64_t due_us) {
+    struct hfi_lane *lane = look_up(store, id);
+    if (!lane)
+        return store->fault;
+    touch(store, lane);
+    lane->exact = true;
+    lane->due_us = due_us;
+    return 0;
+}
+
+/* No more due jobs were found: the truth, priority by priority, each by one seek. */
 int hfi_sqlite_lane_exhausted(struct hfi_sqlite *store, int64_t id) {
     struct hfi_lane *lane = look_up(store, id);
     int64_t due_us = INT64_MAX;
@@ -216,12 +246,7 @@ int hfi_sqlite_lane_exhausted(struct hfi_sqlite *store, int64_t id) {
             due_us = sqlite3_column_int64(next, 0);
         hfi_sql_done(next);
     }
-    if (lane && store->fault == 0) {
-        touch(store, lane);
-        lane->exact = true;
-        lane->due_us = due_us;
-    }
-    return store->fault;
+    return lane && store->fault == 0 ? hfi_sqlite_lane_exact(store, id, due_us) : store->fault;
 }
 
 /* Before the commit. */
@@ -251,6 +276,8 @@ void hfi_sqlite_lanes_forget(struct hfi_sqlite *store, bool undo) {
         store->touched = store->touched->next_touched;
     }
     struct hfi_lane *lane, *next;
+    if (undo)
+        store->gauges_stand = false;
     if (!store->lanes_added)
         return;
     HASH_ITER(by_key, store->lanes_by_key, lane, next) {
@@ -266,4 +293,5 @@ void hfi_sqlite_lanes_free(struct hfi_sqlite *store) {
     struct hfi_lane *lane, *next;
     HASH_ITER(by_key, store->lanes_by_key, lane, next)
         drop(store, lane);
+    hfi_sqlite_gauges_free(store);
 }

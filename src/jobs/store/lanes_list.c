@@ -19,7 +19,10 @@ struct gather {
     struct hfi_bytes texts;
 };
 
-static int add(struct hfi_sqlite *store, struct gather *gather, sqlite3_stmt *statement, int64_t known) {
+static int add(struct hfi_sqlite *store, struct gather *gather, sqlite3_stmt *statement, const struct hfi_op_lanes *op) {
+    const struct hfi_lane_place *place = hfi_sqlite_lane_place(store, sqlite3_column_int64(statement, 0));
+    if (!place)
+        return store->fault;
     if (gather->count == gather->room) {
         size_t room = gather->room > 0 ? gather->room * 2 : 64;
         struct hfi_lane_row *rows = hfi_realloc(gather->rows, room * sizeof *rows);
@@ -31,10 +34,14 @@ static int add(struct hfi_sqlite *store, struct gather *gather, sqlite3_stmt *st
     struct hfi_lane_row *row = &gather->rows[gather->count++];
     *row = (struct hfi_lane_row){.lane = sqlite3_column_int64(statement, 0),
                                  .next_due_us = sqlite3_column_int64(statement, 1),
-                                 .paused = sqlite3_column_int(statement, 2) != 0,
-                                 .alone = sqlite3_column_int(statement, 3 + TEXTS) != 0};
-    for (int i = 0; i < TEXTS && row->lane > known; i++) {
-        const char *text = hfi_column_text(statement, 3 + i);
+                                 .paused = hfi_sqlite_gauge_paused(store, place->queue),
+                                 .alone = place->texts.alone};
+    if (op->running) {
+        row->limit_running = hfi_sqlite_gauge_running(place->limit);
+        row->queue_running = hfi_sqlite_gauge_running(place->queue);
+    }
+    for (int i = 0; i < TEXTS && row->lane > op->known; i++) {
+        const char *text = hfi_column_text(statement, 2 + i);
         hfi_bytes_add(&gather->texts, text, strlen(text) + 1);
     }
     return gather->texts.failed ? hfi_sqlite_no_memory(store) : 0;
@@ -110,7 +117,8 @@ int hfi_sqlite_op_lanes(struct hfi_sqlite *store, struct hfi_op_lanes *op) {
     struct gather gather = {0};
     op->rows = NULL;
     op->count = 0;
-    if (hfi_sqlite_lanes_flush(store) != 0) /* what this batch did before is seen */
+    if (hfi_sqlite_lanes_flush(store) != 0 || /* what this batch did before is seen */
+        hfi_sqlite_pauses_read(store, op->now) != 0 || (op->running && hfi_sqlite_gauges_read(store) != 0))
         return store->fault;
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_LANES_LIST);
     if (!statement)
@@ -118,7 +126,7 @@ int hfi_sqlite_op_lanes(struct hfi_sqlite *store, struct hfi_op_lanes *op) {
     hfi_bytes_init(&gather.texts, TEXTS_MAX);
     sqlite3_bind_int64(statement, 1, op->known);
     sqlite3_bind_int64(statement, 2, op->now.us);
-    while (hfi_sql_row(store, statement) && add(store, &gather, statement, op->known) == 0)
+    while (hfi_sql_row(store, statement) && add(store, &gather, statement, op) == 0)
         ;
     hfi_sql_done(statement);
     if (store->fault == 0 && join_up(store, &gather, op) == 0 && next_due(store, op) == 0 &&

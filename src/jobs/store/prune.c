@@ -119,5 +119,7 @@ int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op) {
         prune_others(store, op, HFI_SQL_PRUNE_INBOX, op->inbox_before) == 0)
         prune_alerts(store, op);
     op->more = op->more || op->pruned >= op->limit;
+    if (store->fault == 0)
+        hfi_sqlite_rates_prune(store, op->now, op->limit);
     return store->fault;
 }

@@ -235,8 +235,11 @@ int hfi_sqlite_store_row(struct hfi_sqlite *store, const struct hfi_job *from, c
     *written = sqlite3_changes(store->db) > 0;
     if (!*written)
         return 0;
-    if (from->state != to->state)
+    if (from->state != to->state) {
         hfi_sqlite_count(store, from->state, to->state);
+        if (store->gauges_stand)
+            hfi_sqlite_lane_moved(store, to->lane, (to->state == HF_JOB_RUNNING) - (from->state == HF_JOB_RUNNING));
+    }
     if (to->state == HF_JOB_PENDING)
         hfi_sqlite_lane_due(store, to->lane, to->run_at_us);
     return 0;

@@ -51,11 +51,16 @@
     X(LANE_GET, "SELECT queue, type, downstream, breaker_key, limit_key, alone FROM lanes WHERE id = ?1")              \
     X(LANE_LOWER, "UPDATE lanes SET next_due_us = ?2 WHERE id = ?1 AND next_due_us > ?2")                              \
     X(LANE_SET, "UPDATE lanes SET next_due_us = ?2 WHERE id = ?1 AND next_due_us <> ?2")                               \
-    X(LANES_LIST,                                                                                                      \
-      "SELECT l.id, l.next_due_us, q.paused AND (q.until_us = 0 OR q.until_us > ?2), l.queue, l.type, l.breaker_key, " \
-      "l.limit_key, l.alone FROM lanes l LEFT JOIN queues q ON q.name = l.queue WHERE l.id > ?1 "                      \
-      "UNION ALL SELECT l.id, l.next_due_us, q.paused AND (q.until_us = 0 OR q.until_us > ?2), '', '', '', '', 0 "     \
-      "FROM lanes l LEFT JOIN queues q ON q.name = l.queue WHERE l.next_due_us <= ?2 AND l.id <= ?1")                  \
+    X(LANES_LIST, "SELECT id, next_due_us, queue, type, breaker_key, limit_key FROM lanes WHERE id > ?1 "              \
+                  "UNION ALL SELECT id, next_due_us, '', '', '', '' FROM lanes WHERE next_due_us <= ?2 AND id <= ?1")  \
+    X(RUNNING_LANES, "SELECT lane FROM jobs WHERE state = 2 AND owner > 0")                                            \
+    X(DATA_VERSION, "PRAGMA data_version")                                                                             \
+    X(QUEUES_PAUSED, "SELECT name FROM queues WHERE paused AND (until_us = 0 OR until_us > ?1)")                       \
+    X(RATE_GET, "SELECT full_at_us FROM limit_rates WHERE limit_key = ?1")                                             \
+    X(RATE_SET, "INSERT INTO limit_rates VALUES (?1, ?2) ON CONFLICT (limit_key) DO UPDATE SET "                       \
+                "full_at_us = excluded.full_at_us")                                                                    \
+    X(RATES_PRUNE, "DELETE FROM limit_rates WHERE limit_key IN (SELECT limit_key FROM limit_rates "                    \
+                   "WHERE full_at_us <= ?1 LIMIT ?2)")                                                                 \
     X(LANE_KEPT, "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE state = 0 AND lane = ?1 "                             \
                  "AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND run_at_us <= ?2 LIMIT ?3)")                       \
     X(LANES_NEXT, "SELECT next_due_us FROM lanes WHERE next_due_us > ?1 ORDER BY next_due_us LIMIT 1")                 \
@@ -92,7 +97,9 @@
     X(CLAIM_TOP, "SELECT priority FROM jobs WHERE state = 0 AND lane = ?1 AND priority < ?2 "                          \
                  "ORDER BY priority DESC LIMIT 1")                                                                     \
     X(CLAIM_DUE, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.lane = ?1 AND j.priority = ?2 "       \
-                 "AND j.run_at_us <= ?3 AND ifnull(j.expires_at_us, ?3 + 1) > ?3 ORDER BY j.run_at_us, j.id LIMIT ?4") \
+                 "ORDER BY j.run_at_us, j.id")                                                                         \
+    X(CLAIM_HEAD, "SELECT run_at_us FROM jobs WHERE state = 0 AND lane = ?1 AND priority = ?2 AND run_at_us <= ?3 "    \
+                  "AND ifnull(expires_at_us, ?3 + 1) > ?3 ORDER BY run_at_us LIMIT 1")                                 \
     X(CLAIM_NEXT, "SELECT run_at_us FROM jobs WHERE state = 0 AND lane = ?1 AND priority = ?2 "                        \
                   "ORDER BY run_at_us LIMIT 1")                                                                        \
     X(LANE_DUE, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.lane = ?1 AND j.run_at_us <= ?2 "      \
