@@ -69,7 +69,11 @@ static void pass_over(struct claim *claim, int64_t run_at_us) {
 }
 
 static void take_row(struct claim *claim, struct hfi_job *row) {
+    struct hfi_sqlite *store = claim->store;
+    sqlite3_stmt *point = row->epoch > 0 ? hfi_sqlite_checkpoint(store, row) : NULL; /* it was claimed before */
     struct hfi_job *job = take(claim, row);
+    if (point)
+        hfi_sql_done(point);
     if (job)
         claim->op->jobs[claim->op->count++] = job;
     else

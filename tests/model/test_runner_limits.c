@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes that share limits by key and bounds of queues, in virtual time: never more at once than allowed, measured on the
+ * calls themselves, and nobody waits for longer than it must.
+ */
+#include "runner_stage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "seed.h"
+
+#define SECOND INT64_C(1000)
+#define KEYS 8
+#define STARTS HFI_SCRIPT_RECORDS
+
+struct limited {
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_policy_options policy;
+    struct hf_downstream_options downstream;
+    struct hf_type_options types[2];
+    struct hf_queue_options queues[3];
+    struct hf_limit_options limits[2];
+    struct hfi_random random;
+    int64_t longest_ms; /* of an answer */
+    bool fails;         /* now and then an answer is a 503 */
+    bool first_fails;
+    int keys[STARTS];   /* of each attempt; -1 none */
+    char queue[STARTS]; /* first letter */
+};
+
+/* The payload says whose job it is: key, queue. */
+static struct hfi_script_step decide(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
+    struct limited *world = user;
+    const char *body = spec->body;
+    assert_true(number < STARTS && spec->body_length == 2);
+    world->keys[number] = body[0] == '-' ? -1 : body[0] - '0';
+    world->queue[number] = body[1];
+    int64_t took = 1 + (int64_t)hfi_random_below(&world->random, (uint64_t)world->longest_ms);
+    if (number == 0 && world->first_fails)
+        return hfi_script_status(1, 503);
+    return hfi_script_status(took, world->fails && hfi_random_below(&world->random, 10) == 0 ? 503 : 200);
+}
+
+static void open_world(struct limited *world, const char *name) {
+    memset(world, 0, sizeof *world);
+    hfi_random_seed(&world->random, test_seed(name));
+    world->longest_ms = 50;
+    stage_open(&world->stage, decide, world);
+    hf_policy_options_init(&world->policy);
+    world->policy.retry_max = 0;
+    world->policy.breaker_min_calls = 1000000; /* not what this is about */
+    hf_downstream_options_init(&world->downstream);
+    world->downstream.name = "shop";
+    world->downstream.url = "http://shop.example";
+    world->downstream.policy = &world->policy;
+    world->types[0] = stage_http("order", "shop");
+    world->types[1] = stage_http("parcel", "shop");
+    for (size_t i = 0; i < 3; i++)
+        hf_queue_options_init(&world->queues[i]);
+    world->queues[0].name = "default";
+    world->queues[1].name = "reports";
+    world->queues[2].name = "critical";
+    for (size_t i = 0; i < 2; i++)
+        hf_limit_options_init(&world->limits[i]);
+    world->limits[0].name = "tenant";
+    world->limits[0].concurrency = 2;
+    world->limits[1].name = "api";
+    world->limits[1].rate_per_s = 10;
+    stage_options(&world->options);
+    world->options.types = world->types;
+    world->options.type_count = 2;
+    world->options.downstreams = &world->downstream;
+    world->options.downstream_count = 1;
+    world->options.queue_options = world->queues;
+    world->options.queue_count = 3;
+    world->options.limits = world->limits;
+    world->options.limit_count = 2;
+}
+
+static int64_t put(struct limited *world, const char *type, const char *queue, const char *limit, int key) {
+    char payload[3] = {'-', queue[0], '\0'}, text[2] = {(char)('0' + key), '\0'};
+    if (limit != NULL)
+        payload[0] = text[0];
+    struct hf_job_spec spec = hf_job_of(type, payload);
+    spec.queue = queue;
+    spec.limit_name = limit;
+    spec.limit_key = limit == NULL ? NULL : text;
+    return stage_put(&world->stage, &spec);
+}
+
+/* The most attempts of that key (-1: any) and queue (0: any) that were out at once. */
+static uint32_t most_at_once(const struct limited *world, int key, char queue) {
+    uint64_t count = hfi_scripted_started(world->stage.scripted);
+    uint32_t most = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const struct hfi_script_record *one = hfi_scripted_record(world->stage.scripted, i);
+        uint32_t at_once = 0;
+        if ((key >= 0 && world->keys[i] != key) || (queue != 0 && world->queue[i] != queue))
+            continue;
+        for (uint64_t j = 0; j <= i; j++) { /* those out when this one started */
+            const struct hfi_script_record *other = hfi_scripted_record(world->stage.scripted, j);
+            bool same = (key < 0 || world->keys[j] == key) && (queue == 0 || world->queue[j] == queue);
+            at_once += same && (j == i || other->end == HFI_SCRIPT_OPEN || other->ended.us > one->started.us);
+        }
+        most = at_once > most ? at_once : most;
+    }
+    return most;
+}
+
+static int64_t wall(const struct limited *world) {
+    return world->stage.scheduler->ops->wall(world->stage.scheduler).us;
+}
+
+/* I14, I83: three nodes, two types, five keys: two at once of each key, wherever, and all of them done, once each. */
+static void a_keys_places_hold_for_all_nodes(void **state) {
+    (void)state;
+    static struct limited world;
+    open_world(&world, "places");
+    for (int i = 0; i < 300; i++)
+        put(&world, i % 2 ? "order" : "parcel", "default", "tenant", i % 5);
+    for (int i = 0; i < 20; i++)
+        put(&world, "order", "default", NULL, 0);
+    for (size_t i = 0; i < 3; i++)
+        stage_begin(&world.stage, i, &world.options);
+    stage_advance(&world.stage, 300 * SECOND);
+    assert_int_equal(stage_jobs(&world.stage).succeeded, 320);
+    assert_int_equal(hfi_scripted_started(world.stage.scripted), 320);
+    for (int key = 0; key < 5; key++)
+        assert_int_equal(most_at_once(&world, key, 0), 2); /* and they were used */
+    stage_close(&world.stage);
+}
+
+/* I87: a burst of 1,000 into a queue of 20: never more than 20, and each place is taken again at once. */
+static void a_burst_never_overfills_a_queue(void **state) {
+    (void)state;
+    static struct limited world;
+    open_world(&world, "burst");
+    world.queues[1].concurrency = 20;
+    world.longest_ms = 20;
+    stage_begin(&world.stage, 0, &world.options);
+    stage_advance(&world.stage, 1000);
+    for (int i = 0; i < 1000; i++)
+        put(&world, "order", "reports", NULL, 0);
+    stage_advance(&world.stage, 2000); /* 1,000 × 10.5 ms / 20 is half a second */
+    assert_int_equal(stage_jobs(&world.stage).succeeded, 1000);
+    assert_int_equal(most_at_once(&world, -1, 'r'), 20);
+    stage_close(&world.stage);
+}
+
+static void a_queue_is_bounded_over_all_nodes(void **state) {
+    (void)state;
+    static struct limited world;
+    open_world(&world, "global");
+    world.queues[1].global_concurrency = 4;
+    world.queues[1].concurrency = 3; /* of each node */
+    for (int i = 0; i < 200; i++) {
+        put(&world, "order", "reports", NULL, 0);
+        put(&world, "parcel", "default", NULL, 0);
+    }
+    for (size_t i = 0; i < 3; i++)
+        stage_begin(&world.stage, i, &world.options);
+    stage_advance(&world.stage, 60 * SECOND);
+    assert_int_equal(stage_jobs(&world.stage).succeeded, 400);
+    assert_int_equal(most_at_once(&world, -1, 'r'), 4);
+    assert_true(most_at_once(&world, -1, 'd') > 4);
+    stage_close(&world.stage);
+}
+
+/* I92: one place, two nodes, enqueues that race its release: nobody waits for longer than a poll while it is free. */
+static void no_job_waits_for_a_place_that_is_free(void **state) {
+    (void)state;
+    static struct limited world;
+    open_world(&world, "release");
+    world.limits[0].concurrency = 1;
+    for (size_t i = 0; i < 2; i++)
+        stage_begin(&world.stage, i, &world.options);
+    int64_t free_since = 0, ids[1500], put_at[1500];
+    for (int i = 0; i < 1500; i++) {
+        stage_advance(&world.stage, (int64_t)hfi_random_below(&world.random, 120));
+        put_at[i] = wall(&world);
+        ids[i] = put(&world, "order", "default", "tenant", 1);
+    }
+    stage_advance(&world.stage, 600 * SECOND);
+    for (int i = 0; i < 1500; i++) { /* one at a time, in their order */
+        struct hf_job *job = stage_job(&world.stage, ids[i]);
+        const struct hf_job_view *view = hf_job_look(job);
+        assert_int_equal(view->state, HF_JOB_SUCCEEDED);
+        assert_int_equal(view->executions, 1);
+        int64_t may_start = put_at[i] > free_since ? put_at[i] : free_since;
+        assert_in_range(view->started_at_us - may_start, 0, 255000);
+        free_since = view->finished_at_us;
+        hf_job_free(job);
+    }
+    assert_int_equal(most_at_once(&world, 1, 0), 1);
+    stage_close(&world.stage);
+}
+
+/* S4.3, I38: a key with one place is an ordered queue: its head fails for hours, the next one starts at once. */
+static void a_failed_head_holds_nobody_up(void **state) {
+    (void)state;
+    static struct limited world;
+    open_world(&world, "head");
+    world.limits[0].concurrency = 1;
+    world.longest_ms = 1;
+    world.first_fails = true;
+    int64_t waits = 5 * 3600 * SECOND;
+    char payload[] = "1d";
+    struct hf_job_spec spec = hf_job_of("order", payload);
+    spec.curve_ms = &waits;
+    spec.curve_length = 1;
+    spec.queue = "default";
+    spec.limit_name = "tenant";
+    spec.limit_key = "1";
+    stage_begin(&world.stage, 0, &world.options);
+    stage_advance(&world.stage, 1000);
+    int64_t head = stage_put(&world.stage, &spec), next = put(&world, "order", "default", "tenant", 1);
+    stage_advance(&world.stage, 2000);
+    struct hf_job *first = stage_job(&world.stage, head), *second = stage_job(&world.stage, next);
+    assert_int_equal(hf_job_look(first)->state, HF_JOB_PENDING);
+    assert_int_equal(hf_job_look(first)->failures, 1);
+    assert_int_equal(hf_job_look(second)->state, HF_JOB_SUCCEEDED);
+    assert_in_range(hf_job_look(second)->started_at_us, hf_job_look(first)->started_at_us,
+                    hf_job_look(first)->started_at_us + 50000);
+    hf_job_free(first);
+    hf_job_free(second);
+    stage_close(&world.stage);
+}
+
+/* A rate of 10 a second is one each 100 ms over all nodes, though the poll is 250 ms; another key has its own. */
+static void a_rate_is_shared_and_used(void **state) {
+    (void)state;
+    static struct limited world;
+    open_world(&world, "rate");
+    world.longest_ms = 5;
+    for (int i = 0; i < 100; i++) {
+        put(&world, "order", "default", "api", 1);
+        put(&world, "parcel", "default", "api", 2);
+    }
+    for (size_t i = 0; i < 3; i++)
+        stage_begin(&world.stage, i, &world.options);
+    stage_advance(&world.stage, 10 * SECOND + 500);
+    assert_int_equal(stage_jobs(&world.stage).succeeded, 200);
+    for (int key = 1; key <= 2; key++) {
+        int64_t last = 0;
+        for (uint64_t i = 0; i < 200; i++) {
+            int64_t at = hfi_scripted_record(world.stage.scripted, i)->started.us;
+            if (world.keys[i] != key)
+                continue;
+            assert_true(last == 0 || at - last >= 99000);
+            last = at;
+        }
+    }
+    stage_close(&world.stage);
+}
+
+/* A limit name that the node does not know: not limited, and said once. */
+static void an_unknown_limit_is_told_once(void **state) {
+    (void)state;
+    static struct limited world;
+    open_world(&world, "unknown");
+    for (int i = 0; i < 40; i++)
+        put(&world, "order", "default", i % 2 ? "colour" : "tenant", i % KEYS);
+    stage_begin(&world.stage, 0, &world.options);
+    stage_advance(&world.stage, 5 * SECOND);
+    assert_int_equal(stage_jobs(&world.stage).succeeded, 40);
+    assert_int_equal(stage_logged(&world.stage, "limit.unknown"), 1);
+    assert_non_null(strstr(stage_last(&world.stage, "limit.unknown"), "colour:"));
+    stage_close(&world.stage);
+}
+
+static void a_pause_ends_at_its_time(void **state) {
+    (void)state;
+    static struct limited world;
+    open_world(&world, "pause");
+    stage_begin(&world.stage, 0, &world.options);
+    stage_advance(&world.stage, 1000);
+    struct hfi_op_pause pause = {.queue = "reports", .actor = "me", .pause = true, .until_us = wall(&world) + 3600000000,
+                                 .now = {wall(&world)}};
+    assert_int_equal(stage_do(&world.stage, &pause.op, HFI_OP_PAUSE), 0);
+    int64_t paused = put(&world, "order", "reports", "tenant", 1), other = put(&world, "order", "default", NULL, 0);
+    stage_advance(&world.stage, 3590 * SECOND);
+    assert_int_equal(stage_state(&world.stage, paused), HF_JOB_PENDING);
+    assert_int_equal(stage_state(&world.stage, other), HF_JOB_SUCCEEDED);
+    stage_advance(&world.stage, 10 * SECOND + 400);
+    assert_int_equal(stage_state(&world.stage, paused), HF_JOB_SUCCEEDED);
+    struct hf_job *job = stage_job(&world.stage, paused);
+    assert_in_range(hf_job_look(job)->started_at_us - pause.until_us, 0, 255000);
+    hf_job_free(job);
+    stage_close(&world.stage);
+}
+
+/* S1.23: 6 to 1 while both have work, from the first start on. */
+static void weights_share_what_there_is(void **state) {
+    (void)state;
+    static struct limited world;
+    open_world(&world, "weights");
+    world.policy.bulkhead_max = 7;
+    for (size_t i = 0; i < 3; i++)
+        world.queues[i].order = 1;
+    world.queues[0].weight = 6;
+    for (int i = 0; i < 700; i++) {
+        put(&world, "order", "default", NULL, 0);
+        put(&world, "parcel", "reports", NULL, 0);
+    }
+    stage_begin(&world.stage, 0, &world.options);
+    stage_advance(&world.stage, 60 * SECOND);
+    assert_int_equal(stage_jobs(&world.stage).succeeded, 1400);
+    uint32_t light = 0;
+    for (uint64_t i = 0; i < 700; i++)
+        light += world.queue[i] == 'r';
+    assert_in_range(light, 98, 102);
+    stage_close(&world.stage);
+}
+
+/* 3.4: within a lane, what waited long enough goes before what came later with a higher priority. */
+static void aging_lifts_an_old_job(void **state) {
+    (void)state;
+    for (int aging = 0; aging < 2; aging++) {
+        static struct limited world;
+        open_world(&world, "aging");
+        world.queues[0].concurrency = 1;
+        world.queues[0].aging_ms = aging ? 10 * SECOND : 0;
+        world.longest_ms = 1;
+        char payload[] = "-d";
+        struct hf_job_spec spec = hf_job_of("order", payload);
+        spec.queue = "default";
+        int64_t old = stage_put(&world.stage, &spec);
+        stage_advance(&world.stage, 25 * SECOND); /* worth two priorities */
+        spec.priority = 1;
+        for (int i = 0; i < 50; i++)
+            stage_put(&world.stage, &spec);
+        spec.priority = 5;
+        int64_t urgent = stage_put(&world.stage, &spec);
+        stage_begin(&world.stage, 0, &world.options);
+        stage_advance(&world.stage, 5 * SECOND);
+        uint32_t before = 0;
+        struct hf_job *job = stage_job(&world.stage, old), *first = stage_job(&world.stage, urgent);
+        for (int64_t id = old + 1; id <= urgent; id++) {
+            struct hf_job *other = stage_job(&world.stage, id);
+            before += hf_job_look(other)->started_at_us < hf_job_look(job)->started_at_us;
+            hf_job_free(other);
+        }
+        assert_int_equal(before, aging ? 1 : 51);
+        assert_true(hf_job_look(first)->started_at_us < hf_job_look(job)->started_at_us);
+        hf_job_free(first);
+        hf_job_free(job);
+        stage_close(&world.stage);
+    }
+}
+
+/*
+ * Everything at once: three nodes that drain and come back, stores that refuse, pauses, failures, random work. No bound is
+ * ever passed, nothing runs twice at once, and in the end every job has succeeded: none was forgotten or starved.
+ */
+static void bounds_hold_and_everybody_has_his_turn(void **state) {
+    (void)state;
+    static struct limited world;
+    static const char *const queues[] = {"default", "reports", "critical"};
+    open_world(&world, "storm");
+    world.fails = true;
+    world.longest_ms = 400;
+    world.queues[1].global_concurrency = 3;
+    world.queues[1].aging_ms = 5 * SECOND;
+    world.queues[2].order = 1;
+    world.queues[2].concurrency = 2;
+    int64_t wait = 1000;
+    struct hf_curve_options curve;
+    hf_curve_options_init(&curve);
+    curve.curve_ms[0] = wait;
+    curve.curve_length = 1;
+    curve.max_executions = 50;
+    world.options.curve = &curve;
+    bool up[STAGE_NODES] = {false};
+    for (int step = 0; step < 400; step++) {
+        size_t node = (size_t)hfi_random_below(&world.random, STAGE_NODES);
+        struct hfi_op_pause pause = {.queue = queues[hfi_random_below(&world.random, 3)], .actor = "me",
+                                     .pause = hfi_random_below(&world.random, 3) == 0, .now = {wall(&world)}};
+        switch (hfi_random_below(&world.random, 12)) {
+        case 0:
+            if (!up[node] && (world.stage.nodes[node].runner == NULL))
+                stage_begin(&world.stage, node, &world.options);
+            up[node] = world.stage.nodes[node].runner != NULL;
+            break;
+        case 1:
+            if (up[node])
+                world.stage.nodes[node].door.refuse = hfi_random_below(&world.random, 2) ? HF_EIO : HF_EBUSY;
+            break;
+        case 2:
+        case 3:
+            world.stage.nodes[node].door.refuse = 0;
+            break;
+        case 4:
+            pause.until_us = wall(&world) + (int64_t)hfi_random_below(&world.random, 5000000);
+            stage_do(&world.stage, &pause.op, HFI_OP_PAUSE);
+            break;
+        default:
+            for (uint64_t n = hfi_random_below(&world.random, 6); n > 0; n--) {
+                const char *limits[] = {"tenant", "api", NULL};
+                size_t limit = (size_t)hfi_random_below(&world.random, 3);
+                put(&world, hfi_random_below(&world.random, 2) ? "order" : "parcel",
+                    queues[hfi_random_below(&world.random, 3)], limits[limit],
+                    (int)hfi_random_below(&world.random, 4) + 4 * (limit == 1));
+            }
+        }
+        stage_advance(&world.stage, (int64_t)hfi_random_below(&world.random, 500));
+    }
+    for (size_t i = 0; i < STAGE_NODES; i++) {
+        world.stage.nodes[i].door.refuse = 0;
+        if (world.stage.nodes[i].runner == NULL)
+            stage_begin(&world.stage, i, &world.options);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        struct hfi_op_pause resume = {.queue = queues[i], .actor = "me", .now = {wall(&world)}};
+        stage_do(&world.stage, &resume.op, HFI_OP_PAUSE);
+    }
+    stage_advance(&world.stage, 900 * SECOND);
+    struct hf_job_counts counts = stage_jobs(&world.stage);
+    assert_int_equal(counts.pending + counts.running + counts.dead, 0);
+    for (int key = 0; key < 4; key++)
+        assert_true(most_at_once(&world, key, 0) <= 2);
+    assert_true(most_at_once(&world, -1, 'r') <= 3);
+    stage_close(&world.stage);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_keys_places_hold_for_all_nodes),
+        cmocka_unit_test(a_burst_never_overfills_a_queue),
+        cmocka_unit_test(a_queue_is_bounded_over_all_nodes),
+        cmocka_unit_test(no_job_waits_for_a_place_that_is_free),
+        cmocka_unit_test(a_failed_head_holds_nobody_up),
+        cmocka_unit_test(a_rate_is_shared_and_used),
+        cmocka_unit_test(an_unknown_limit_is_told_once),
+        cmocka_unit_test(a_pause_ends_at_its_time),
+        cmocka_unit_test(weights_share_what_there_is),
+        cmocka_unit_test(aging_lifts_an_old_job),
+        cmocka_unit_test(bounds_hold_and_everybody_has_his_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
