@@ -131,6 +131,20 @@ HF_API int hf_store_list_queues(struct hf_store *store, struct hf_queue_list **l
 HF_API size_t hf_queue_list_count(const struct hf_queue_list *list);
 HF_API const struct hf_queue_view *hf_queue_list_at(const struct hf_queue_list *list, size_t index);
 HF_API void hf_queue_list_free(struct hf_queue_list *list);
+
+/* Limit names that jobs carry which are pending or running: what a runner's hf_limit_options should name. */
+struct hf_limit_view {
+    uint32_t size;
+    const char *name;
+    uint64_t keys;             /* different ones among these jobs */
+    uint64_t pending, running; /* jobs */
+};
+struct hf_limit_list;
+HF_API int hf_store_list_limits(struct hf_store *store, struct hf_limit_list **list, struct hf_error *error);
+HF_API size_t hf_limit_list_count(const struct hf_limit_list *list);
+HF_API const struct hf_limit_view *hf_limit_list_at(const struct hf_limit_list *list, size_t index);
+HF_API void hf_limit_list_free(struct hf_limit_list *list);
+
 HF_API int hf_store_pause_queue(struct hf_store *store, const char *queue, int64_t until_us, const char *actor, struct hf_error *error);
 HF_API int hf_store_resume_queue(struct hf_store *store, const char *queue, const char *actor, struct hf_error *error); /* HF_ENOENT: was not paused */
 

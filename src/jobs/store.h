@@ -389,6 +389,7 @@ struct hfi_store_ops {
     int (*get_job)(struct hfi_store *self, int64_t id, struct hf_job **job, struct hf_error *error);
     int (*count_jobs)(struct hfi_store *self, struct hf_job_counts *counts, struct hf_error *error);
     int (*list_queues)(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error);
+    int (*list_limits)(struct hfi_store *self, struct hf_limit_list **list, struct hf_error *error);
     int (*list_downstreams)(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
     int (*list_dead)(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list, struct hf_error *error);
     int (*get_dead)(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The snapshots behind hf_job_list, hf_job, hf_dead_list, hf_dead, hf_queue_list and hf_downstream_list: rows with the
- * texts they point to, all in one owner. Must never point into a store: a snapshot outlives what it was taken of. One
- * thread at a time.
+ * The snapshots behind hf_job_list, hf_job, hf_dead_list, hf_dead, hf_queue_list, hf_limit_list and hf_downstream_list:
+ * rows with the texts they point to, all in one owner. Must never point into a store: a snapshot outlives what it was
+ * taken of. One thread at a time.
  */
 #include "jobs/views.h"
 
@@ -196,6 +196,9 @@ static const struct shape dead_shape = {sizeof(struct hf_dead_view), dead_texts,
 static const size_t queue_texts[] = {FIELD(hf_queue_view, name)};
 static const struct shape queue_shape = {sizeof(struct hf_queue_view), queue_texts, 1, NULL, 0};
 
+static const size_t limit_texts[] = {FIELD(hf_limit_view, name)};
+static const struct shape limit_shape = {sizeof(struct hf_limit_view), limit_texts, 1, NULL, 0};
+
 static const size_t downstream_texts[] = {FIELD(hf_downstream_row, key), FIELD(hf_downstream_row, reason)};
 static const struct shape downstream_shape = {sizeof(struct hf_downstream_row), downstream_texts, 2, NULL, 0};
 
@@ -206,6 +209,9 @@ struct hf_dead_list {
     struct snapshot snapshot;
 };
 struct hf_queue_list {
+    struct snapshot snapshot;
+};
+struct hf_limit_list {
     struct snapshot snapshot;
 };
 struct hf_downstream_list {
@@ -240,6 +246,7 @@ struct hf_dead {
 LIST(job_list, hf_job_view)
 LIST(dead_list, hf_dead_view)
 LIST(queue_list, hf_queue_view)
+LIST(limit_list, hf_limit_view)
 LIST(downstream_list, hf_downstream_row)
 #undef LIST
 
@@ -271,6 +278,10 @@ int64_t hf_dead_list_next(const struct hf_dead_list *list) {
 
 int hfi_queue_list_add(struct hf_queue_list *list, const struct hf_queue_view *row) {
     return add(&list->snapshot, &queue_shape, row, false);
+}
+
+int hfi_limit_list_add(struct hf_limit_list *list, const struct hf_limit_view *row) {
+    return add(&list->snapshot, &limit_shape, row, false);
 }
 
 int hfi_downstream_list_add(struct hf_downstream_list *list, const struct hf_downstream_row *row) {

@@ -122,6 +122,60 @@ int hfi_memory_list_queues(struct hfi_store *self, struct hf_queue_list **list, 
     return hfi_fail(error, code, "list of queues", NULL, NULL);
 }
 
+/* Adds a job that is not over to the row of its limit's name; `views` are in order of names, room for one more. */
+static size_t count_limit(struct hfi_memory *store, const struct hfi_memory_job *row, struct hf_limit_view *views,
+                          size_t count) {
+    struct hfi_memory_gauge *key = row->lane->of_limit;
+    size_t length = strcspn(key->name, ":"), at = 0;
+    while (at < count && (strncmp(views[at].name, key->name, length) < 0 ||
+                          (strncmp(views[at].name, key->name, length) == 0 && strcspn(views[at].name, ":") < length)))
+        at++;
+    if (at == count || strncmp(views[at].name, key->name, length + 1) != 0) {
+        memmove(views + at + 1, views + at, (count - at) * sizeof *views);
+        views[at] = (struct hf_limit_view){.name = key->name};
+        count++;
+    }
+    views[at].keys += key->look != store->limit_look;
+    views[at].pending += row->job->state == HF_JOB_PENDING;
+    views[at].running += row->job->state == HF_JOB_RUNNING;
+    key->look = store->limit_look;
+    return count;
+}
+
+/* With its name alone: a view has the whole key until here. */
+static int add_limit(struct hf_limit_list *list, struct hf_limit_view *view) {
+    char name[HFI_NAME_MAX + 1];
+    size_t length = strcspn(view->name, ":");
+    hfi_text_copy(name, length + 1 < sizeof name ? length + 1 : sizeof name, view->name);
+    view->name = name;
+    return hfi_limit_list_add(list, view);
+}
+
+int hfi_memory_list_limits(struct hfi_store *self, struct hf_limit_list **list, struct hf_error *error) {
+    struct hfi_memory *store = hfi_memory_of(self);
+    int code = hfi_limit_list_new(list);
+    pthread_mutex_lock(&store->lock);
+    struct hf_limit_view *views = hfi_alloc_array(store->limit_gauges.count + 1, sizeof *views);
+    size_t count = 0;
+    if (!views)
+        code = HF_ENOMEM;
+    store->limit_look++;
+    for (size_t i = 0; i < store->jobs.count && code == 0; i++) {
+        const struct hfi_memory_job *row = store->jobs.items[i];
+        if (row->lane->of_limit && (row->job->state == HF_JOB_PENDING || row->job->state == HF_JOB_RUNNING))
+            count = count_limit(store, row, views, count);
+    }
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = add_limit(*list, &views[i]);
+    hfi_free(views);
+    pthread_mutex_unlock(&store->lock);
+    if (code == 0)
+        return 0;
+    hf_limit_list_free(*list);
+    *list = NULL;
+    return hfi_fail(error, code, "list of limits", NULL, NULL);
+}
+
 static bool keeps_back(const struct hfi_downstream_state *state, struct hf_wall now) {
     bool forced = state->forced != 0 && (state->forced_until_us == 0 || state->forced_until_us > now.us);
     return forced || state->phase != 0 || state->gate_until_us > now.us;

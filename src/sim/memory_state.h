@@ -53,6 +53,7 @@ struct hfi_memory_gauge {
     struct hfi_link link;
     size_t running, staged; /* staged: by the claim in the making */
     int64_t full_at_us;     /* of a limit key's rate */
+    uint64_t look;          /* the last list that counted it */
     char name[];
 };
 
@@ -141,6 +142,7 @@ struct hfi_memory {
     struct hfi_index lanes_by_key, unique, messages, queue_gauges, limit_gauges;
     struct hfi_memory_policy *policies;
     int64_t next_job, next_dead, next_alert, next_policy;
+    uint64_t limit_look;
     uint64_t unhealthy_version;
     size_t expiring; /* rows with expires_at */
     struct hfi_memory_line unsettled, left_over; /* of this operation; of earlier ones, for RELEASE */
@@ -253,6 +255,7 @@ int hfi_memory_list_dead(struct hfi_store *self, const struct hf_dead_filter *fi
 int hfi_memory_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error);
 int hfi_memory_count_jobs(struct hfi_store *self, struct hf_job_counts *counts, struct hf_error *error);
 int hfi_memory_list_queues(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error);
+int hfi_memory_list_limits(struct hfi_store *self, struct hf_limit_list **list, struct hf_error *error);
 int hfi_memory_list_downstreams(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
 struct hf_wall hfi_memory_now(const struct hfi_memory *store);
 int hfi_memory_look(struct hfi_store *self, struct hf_store_info *info);

@@ -153,6 +153,7 @@ static const struct hfi_store_ops memory_ops = {
     .get_job = hfi_memory_get_job,
     .count_jobs = hfi_memory_count_jobs,
     .list_queues = hfi_memory_list_queues,
+    .list_limits = hfi_memory_list_limits,
     .list_downstreams = hfi_memory_list_downstreams,
     .list_dead = hfi_memory_list_dead,
     .get_dead = hfi_memory_get_dead,

@@ -128,10 +128,63 @@ static void a_full_key_fills_no_claim(void **state) {
     assert_int_equal(claim(lanes, 2, 32, jobs), 1);
 }
 
-struct holder {
-    struct hfi_job *job;
-    bool stale;
+static const char *const keys[] = {"x", "y", "z"};
+
+/* What the test knows to be held. */
+struct holders {
+    struct hfi_random random;
+    int64_t nodes[2];
+    struct hfi_job *jobs[256];
+    bool stale[256];
+    size_t count;
+    uint32_t running[3];
 };
+
+static size_t key_of(const struct hfi_job *job) {
+    return (size_t)(strchr("xyz", job->limit_key[7]) - "xyz");
+}
+
+static void claim_some(struct holders *held) {
+    struct hfi_job *jobs[ROOM];
+    size_t key = (size_t)hfi_random_below(&held->random, 3);
+    struct hfi_admitted lane = ask(hfi_random_below(&held->random, 2) ? "a" : "b", keys[key],
+                                   1 + (uint32_t)hfi_random_below(&held->random, 3), &two);
+    size_t got = claim(&lane, 1, 8, jobs);
+    assert_true(got <= hfi_limit_room(2, held->running[key]));
+    for (size_t i = 0; i < got; i++) {
+        held->stale[held->count] = false;
+        held->jobs[held->count++] = jobs[i];
+    }
+    held->running[key] += (uint32_t)got;
+}
+
+/* Ends one, twice; the second word changes nothing. */
+static void end_one(struct holders *held) {
+    if (held->count == 0)
+        return;
+    size_t at = (size_t)hfi_random_below(&held->random, held->count);
+    struct hfi_job *job = held->jobs[at], *twice = job;
+    world.node = job->owner;
+    int code = hfi_random_below(&held->random, 2) ? world_fail(&job, true) : APPLY(&job, SUCCEEDED, .result = NULL);
+    assert_int_equal(code, held->stale[at] ? HF_ESTALE : 0);
+    held->running[key_of(twice)] -= code == 0;
+    assert_int_equal(APPLY(&twice, SUCCEEDED, .result = NULL), HF_ESTALE);
+    held->jobs[at] = held->jobs[--held->count];
+    held->stale[at] = held->stale[held->count];
+}
+
+/* A node's job lapses; the node may still speak. */
+static void lapse_one(struct holders *held) {
+    struct hfi_op_sweep sweep = {.op = {.kind = HFI_OP_SWEEP}, .book = world.book, .owner = world.node, .by = 99,
+                                 .now = world.now, .limit = 1};
+    assert_int_equal(world_do(&sweep.op), 0);
+    for (size_t i = 0; i < held->count && sweep.lapsed > 0; i++)
+        if (held->jobs[i]->id == sweep.after_id) {
+            held->stale[i] = true;
+            held->running[key_of(held->jobs[i])]--;
+        }
+    hfi_free(sweep.notes);
+}
 
 /*
  * I14: any order of claims, ends, double ends, lapses and late words by nodes that lost their jobs: what runs of a key is
@@ -139,74 +192,27 @@ struct holder {
  */
 static void places_are_what_runs_whatever_happens(void **state) {
     (void)state;
-    struct hfi_random random;
-    static const char *const keys[] = {"x", "y", "z"};
-    struct holder held[256];
-    size_t count = 0;
-    uint32_t running[3] = {0};
-    uint64_t seed = test_seed("limits");
-    hfi_random_seed(&random, seed);
+    struct holders held = {.nodes = {world.node, other_node()}};
+    hfi_random_seed(&held.random, test_seed("limits"));
     for (int i = 0; i < 400; i++)
-        put(i % 2 ? "a" : "b", keys[hfi_random_below(&random, 3)]);
-    int64_t nodes[2] = {world.node, other_node()};
+        put(i % 2 ? "a" : "b", keys[hfi_random_below(&held.random, 3)]);
     for (int step = 0; step < 1000; step++) {
-        size_t key = (size_t)hfi_random_below(&random, 3), at = count ? (size_t)hfi_random_below(&random, count) : 0;
-        struct hfi_job *jobs[ROOM];
-        world.node = nodes[hfi_random_below(&random, 2)];
+        world.node = held.nodes[hfi_random_below(&held.random, 2)];
         world.now.us += 10 * MS;
-        switch (hfi_random_below(&random, 6)) {
-        case 0:
-        case 1: {
-            struct hfi_admitted lane = ask(hfi_random_below(&random, 2) ? "a" : "b", keys[key],
-                                           1 + (uint32_t)hfi_random_below(&random, 3), &two);
-            size_t got = claim(&lane, 1, 8, jobs);
-            assert_true(got <= hfi_limit_room(2, running[key]));
-            for (size_t i = 0; i < got && count < 256; i++)
-                held[count++] = (struct holder){jobs[i], false};
-            running[key] += (uint32_t)got;
-            break;
-        }
-        case 2:
-        case 3: {
-            if (count == 0)
-                break;
-            struct hfi_job *twice = held[at].job, *job = twice;
-            size_t of = (size_t)(strchr("xyz", job->limit_key[7]) - "xyz");
-            world.node = job->owner;
-            int code = hfi_random_below(&random, 2) ? world_fail(&job, true) : APPLY(&job, SUCCEEDED, .result = NULL);
-            assert_int_equal(code, held[at].stale ? HF_ESTALE : 0);
-            running[of] -= code == 0;
-            assert_int_equal(APPLY(&twice, SUCCEEDED, .result = NULL), HF_ESTALE);
-            held[at] = held[--count];
-            break;
-        }
-        case 4: { /* a node's jobs lapse; it may still speak */
-            struct hfi_op_sweep sweep = {.op = {.kind = HFI_OP_SWEEP}, .book = world.book, .owner = world.node,
-                                         .by = 99, .now = world.now, .limit = 1};
-            if (hfi_random_below(&random, 10) > 0)
-                break;
-            assert_int_equal(world_do(&sweep.op), 0);
-            for (size_t i = 0; i < count && sweep.lapsed > 0; i++)
-                if (held[i].job->id == sweep.after_id) {
-                    held[i].stale = true;
-                    running[strchr("xyz", held[i].job->limit_key[7]) - "xyz"]--;
-                }
-            hfi_free(sweep.notes);
-            break;
-        }
-        default:
-            break;
-        }
+        uint64_t what = hfi_random_below(&held.random, 60);
+        if (what < 20 && held.count < 200)
+            claim_some(&held);
+        else if (what < 40)
+            end_one(&held);
+        else if (what == 40)
+            lapse_one(&held);
         for (size_t i = 0; i < 3; i++) {
-            assert_true(running[i] <= 2);
-            assert_int_equal(lane_row("a", keys[i]).limit_running, running[i]);
+            assert_true(held.running[i] <= 2);
+            assert_int_equal(lane_row("a", keys[i]).limit_running, held.running[i]);
         }
     }
-    while (count > 0) {
-        struct hfi_job *job = held[--count].job;
-        world.node = job->owner;
-        APPLY(&job, SUCCEEDED, .result = NULL);
-    }
+    while (held.count > 0)
+        end_one(&held);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(lane_row("a", keys[i]).limit_running, 0);
 }
@@ -249,6 +255,35 @@ static void nothing_of_a_paused_queue_is_claimed_until_its_time(void **state) {
     world.now.us = T0 + HOUR;
     assert_false(lane_row("a", NULL).paused);
     assert_int_equal(claim(lanes, 1, 20, jobs), 1);
+}
+
+static void limit_names_are_listed_with_what_is_not_over(void **state) {
+    (void)state;
+    struct hfi_job *jobs[ROOM];
+    struct hf_limit_list *list = NULL;
+    for (int i = 0; i < 4; i++)
+        put(i % 2 ? "a" : "b", i < 2 ? "x" : "y");
+    put("a", NULL);
+    struct hf_job_spec spec = world_spec("c", NULL);
+    spec.limit_name = "ten";
+    spec.limit_key = "x:y";
+    world_put(&spec);
+    struct hfi_admitted lane = ask("a", "x", 1, &two);
+    assert_int_equal(claim(&lane, 1, 1, jobs), 1);
+    lane = ask("b", "y", 1, &two);
+    assert_int_equal(claim(&lane, 1, 1, jobs), 1);
+    assert_int_equal(APPLY(&jobs[0], SUCCEEDED, .result = NULL), 0);
+    assert_int_equal(world.store->ops->list_limits(world.store, &list, NULL), 0);
+    assert_int_equal(hf_limit_list_count(list), 2);
+    const struct hf_limit_view *ten = hf_limit_list_at(list, 0), *tenant = hf_limit_list_at(list, 1);
+    assert_string_equal(ten->name, "ten");
+    assert_int_equal(ten->keys, 1);
+    assert_int_equal(ten->pending, 1);
+    assert_string_equal(tenant->name, "tenant");
+    assert_int_equal(tenant->keys, 2);
+    assert_int_equal(tenant->pending, 2);
+    assert_int_equal(tenant->running, 1);
+    hf_limit_list_free(list);
 }
 
 /* ------------------------------------------------------------------ rates */
@@ -448,6 +483,7 @@ static void giving_back_restores_every_counter(void **state) {
 WORLD_MAIN(WORLD_TEST(a_key_has_its_places_over_all_lanes_and_nodes), WORLD_TEST(a_full_key_fills_no_claim),
            WORLD_TEST(places_are_what_runs_whatever_happens), WORLD_TEST(a_queue_is_bounded_in_the_whole_store),
            WORLD_TEST(nothing_of_a_paused_queue_is_claimed_until_its_time),
+           WORLD_TEST(limit_names_are_listed_with_what_is_not_over),
            WORLD_TEST(a_rate_is_kept_over_lanes_and_nodes), WORLD_TEST(a_rate_is_never_exceeded),
            WORLD_TEST(old_jobs_are_lifted), WORLD_TEST(without_aging_priority_decides),
            WORLD_TEST(giving_back_restores_every_counter))

@@ -351,14 +351,64 @@ static void aging_lifts_an_old_job(void **state) {
     }
 }
 
+static const char *const queues[] = {"default", "reports", "critical"};
+
+static void enqueue_some(struct limited *world) {
+    static const char *const limits[] = {"tenant", "api", NULL};
+    for (uint64_t n = hfi_random_below(&world->random, 6); n > 0; n--) {
+        size_t limit = (size_t)hfi_random_below(&world->random, 3);
+        put(world, hfi_random_below(&world->random, 2) ? "order" : "parcel", queues[hfi_random_below(&world->random, 3)],
+            limits[limit], (int)hfi_random_below(&world->random, 4) + 4 * (limit == 1));
+    }
+}
+
+/* A node comes, its store refuses or takes orders again, a queue is paused or resumed; mostly there is new work. */
+static void disturb(struct limited *world) {
+    struct stage_node *node = &world->stage.nodes[hfi_random_below(&world->random, STAGE_NODES)];
+    struct hfi_op_pause pause = {.queue = queues[hfi_random_below(&world->random, 3)], .actor = "me",
+                                 .pause = hfi_random_below(&world->random, 3) == 0, .now = {wall(world)}};
+    switch (hfi_random_below(&world->random, 12)) {
+    case 0:
+        if (node->runner == NULL)
+            stage_begin(&world->stage, (size_t)(node - world->stage.nodes), &world->options);
+        break;
+    case 1:
+        if (node->runner != NULL)
+            node->door.refuse = hfi_random_below(&world->random, 2) ? HF_EIO : HF_EBUSY;
+        break;
+    case 2:
+    case 3:
+        node->door.refuse = 0;
+        break;
+    case 4:
+        pause.until_us = wall(world) + (int64_t)hfi_random_below(&world->random, 5000000);
+        stage_do(&world->stage, &pause.op, HFI_OP_PAUSE);
+        break;
+    default:
+        enqueue_some(world);
+    }
+}
+
+static void settle(struct limited *world) {
+    for (size_t i = 0; i < STAGE_NODES; i++) {
+        world->stage.nodes[i].door.refuse = 0;
+        if (world->stage.nodes[i].runner == NULL)
+            stage_begin(&world->stage, i, &world->options);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        struct hfi_op_pause resume = {.queue = queues[i], .actor = "me", .now = {wall(world)}};
+        stage_do(&world->stage, &resume.op, HFI_OP_PAUSE);
+    }
+    stage_advance(&world->stage, 900 * SECOND);
+}
+
 /*
- * Everything at once: three nodes that drain and come back, stores that refuse, pauses, failures, random work. No bound is
- * ever passed, nothing runs twice at once, and in the end every job has succeeded: none was forgotten or starved.
+ * Everything at once: nodes that come, stores that refuse, pauses, failures, random work. No bound is ever passed, nothing
+ * runs twice at once, and in the end every job has succeeded: none was forgotten or starved.
  */
 static void bounds_hold_and_everybody_has_his_turn(void **state) {
     (void)state;
     static struct limited world;
-    static const char *const queues[] = {"default", "reports", "critical"};
     open_world(&world, "storm");
     world.fails = true;
     world.longest_ms = 400;
@@ -366,57 +416,17 @@ static void bounds_hold_and_everybody_has_his_turn(void **state) {
     world.queues[1].aging_ms = 5 * SECOND;
     world.queues[2].order = 1;
     world.queues[2].concurrency = 2;
-    int64_t wait = 1000;
     struct hf_curve_options curve;
     hf_curve_options_init(&curve);
-    curve.curve_ms[0] = wait;
+    curve.curve_ms[0] = 1000;
     curve.curve_length = 1;
     curve.max_executions = 50;
     world.options.curve = &curve;
-    bool up[STAGE_NODES] = {false};
     for (int step = 0; step < 400; step++) {
-        size_t node = (size_t)hfi_random_below(&world.random, STAGE_NODES);
-        struct hfi_op_pause pause = {.queue = queues[hfi_random_below(&world.random, 3)], .actor = "me",
-                                     .pause = hfi_random_below(&world.random, 3) == 0, .now = {wall(&world)}};
-        switch (hfi_random_below(&world.random, 12)) {
-        case 0:
-            if (!up[node] && (world.stage.nodes[node].runner == NULL))
-                stage_begin(&world.stage, node, &world.options);
-            up[node] = world.stage.nodes[node].runner != NULL;
-            break;
-        case 1:
-            if (up[node])
-                world.stage.nodes[node].door.refuse = hfi_random_below(&world.random, 2) ? HF_EIO : HF_EBUSY;
-            break;
-        case 2:
-        case 3:
-            world.stage.nodes[node].door.refuse = 0;
-            break;
-        case 4:
-            pause.until_us = wall(&world) + (int64_t)hfi_random_below(&world.random, 5000000);
-            stage_do(&world.stage, &pause.op, HFI_OP_PAUSE);
-            break;
-        default:
-            for (uint64_t n = hfi_random_below(&world.random, 6); n > 0; n--) {
-                const char *limits[] = {"tenant", "api", NULL};
-                size_t limit = (size_t)hfi_random_below(&world.random, 3);
-                put(&world, hfi_random_below(&world.random, 2) ? "order" : "parcel",
-                    queues[hfi_random_below(&world.random, 3)], limits[limit],
-                    (int)hfi_random_below(&world.random, 4) + 4 * (limit == 1));
-            }
-        }
+        disturb(&world);
         stage_advance(&world.stage, (int64_t)hfi_random_below(&world.random, 500));
     }
-    for (size_t i = 0; i < STAGE_NODES; i++) {
-        world.stage.nodes[i].door.refuse = 0;
-        if (world.stage.nodes[i].runner == NULL)
-            stage_begin(&world.stage, i, &world.options);
-    }
-    for (size_t i = 0; i < 3; i++) {
-        struct hfi_op_pause resume = {.queue = queues[i], .actor = "me", .now = {wall(&world)}};
-        stage_do(&world.stage, &resume.op, HFI_OP_PAUSE);
-    }
-    stage_advance(&world.stage, 900 * SECOND);
+    settle(&world);
     struct hf_job_counts counts = stage_jobs(&world.stage);
     assert_int_equal(counts.pending + counts.running + counts.dead, 0);
     for (int key = 0; key < 4; key++)

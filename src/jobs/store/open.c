@@ -245,6 +245,7 @@ static const struct hfi_store_ops operations = {
     .get_job = hfi_sqlite_get_job,
     .count_jobs = hfi_sqlite_count_jobs,
     .list_queues = hfi_sqlite_list_queues,
+    .list_limits = hfi_sqlite_list_limits,
     .list_downstreams = hfi_sqlite_list_downstreams,
     .list_dead = hfi_sqlite_list_dead,
     .get_dead = hfi_sqlite_get_dead,

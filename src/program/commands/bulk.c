@@ -65,6 +65,9 @@ static int commit(struct bulk *bulk) {
         bulk->jobs[i] = bulk->specs[i].spec;
     }
     hf_error_init(&error);
+    for (size_t i = 0; i < bulk->count; i++)
+        if (hfi_spec_check_limit(&bulk->jobs[i], &bulk->session->config, &error) != 0)
+            return complain(bulk, &error, bulk->numbers[i]);
     if (hf_enqueue_many(bulk->session->store, bulk->jobs, bulk->count, bulk->ids, bulk->existed, &error) != 0) {
         bool named = error.line >= 1 && (size_t)error.line <= bulk->count;
         return complain(bulk, &error, named ? bulk->numbers[error.line - 1] : bulk->line_number);

@@ -67,6 +67,8 @@ static int enqueue_one(struct hfi_session *session, const struct hfi_options *op
     if (code != 0)
         return code;
     hfi_spec_complete(spec, &session->config);
+    if (hfi_spec_check_limit(&spec->spec, &session->config, &error) != 0)
+        return hfi_complain(&error);
     warn_unknown(&session->config, spec->spec.type);
     if (hf_enqueue(session->store, &spec->spec, &id, &existed, &error) != 0)
         return hfi_complain(&error);

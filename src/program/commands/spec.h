@@ -26,7 +26,7 @@ struct hfi_spec {
         {.name = "unique", .kind = HFI_FLAG_TEXT, .value = "KEY", .help = "at most one such job that has not ended"},            \
         {.name = "replace", .kind = HFI_FLAG_SWITCH, .help = "with --unique: such a job that waits becomes this one, one that runs is succeeded by it"}, \
         {.name = "unique-for", .kind = HFI_FLAG_DURATION, .min = 1, .value = "D", .help = "with --unique: one in each such period (from 1970 UTC), succeeded or not"}, \
-        {.name = "limit", .kind = HFI_FLAG_TEXT, .value = "NAME:KEY", .help = "belongs to this limit; kept, but no limit is enforced yet"}, \
+        {.name = "limit", .kind = HFI_FLAG_TEXT, .value = "NAME:KEY", .help = "shares the places and the rate of this key: see limits in holdfast.yaml"}, \
         {.name = "expires-in", .kind = HFI_FLAG_DURATION, .min = 1, .value = "D", .help = "not started later than D from now"},            \
         {.name = "correlation", .kind = HFI_FLAG_TEXT, .value = "ID", .help = "id for logs and alerts, up to 64 bytes"},         \
         {.name = "downstream", .kind = HFI_FLAG_TEXT, .value = "D", .help = "downstream (default: the type's)"},                 \
@@ -47,6 +47,9 @@ int hfi_spec_from_json(struct hfi_spec *to, const json_t *object, const char *te
 
 /* Fixes what the configuration knows about the type and the job does not say: queue, downstream, curve, executions. */
 void hfi_spec_complete(struct hfi_spec *to, const struct hfi_config *config);
+
+/* A limit name that the configuration file does not have is a slip: it would not limit. HF_EINVAL with `error` filled. */
+int hfi_spec_check_limit(const struct hf_job_spec *spec, const struct hfi_config *config, struct hf_error *error);
 
 /* "60s,5m" into waits: 0, HF_EINVAL, HF_ETOOBIG. */
 int hfi_waits_parse(const char *text, int64_t *waits, uint32_t *count);

@@ -46,6 +46,26 @@ static void check_config(struct hfi_session *session, struct findings *findings)
     }
 }
 
+/* Jobs of a limit name that is in no configuration here run without a limit: a slip, or another node's business. */
+static int check_limits(struct hfi_session *session, struct findings *findings) {
+    struct hf_limit_list *list = NULL;
+    struct hf_error error;
+    char text[300];
+    hf_error_init(&error);
+    if (hf_store_list_limits(session->store, &list, &error) != 0)
+        return hfi_complain(&error);
+    for (size_t i = 0; i < hf_limit_list_count(list); i++) {
+        const struct hf_limit_view *limit = hf_limit_list_at(list, i);
+        if (hfi_config_limit(&session->config, limit->name))
+            continue;
+        snprintf(text, sizeof text, "%llu jobs have the limit `%s`, which is not in this configuration: it does not limit",
+                 (unsigned long long)(limit->pending + limit->running), limit->name);
+        add(findings, false, "limit", text, "add it to limits, on every node");
+    }
+    hf_limit_list_free(list);
+    return 0;
+}
+
 static int print_info(struct hfi_session *session) {
     struct hf_store_info info = {.size = sizeof info};
     int code = hf_store_look(session->store, &info);
@@ -69,6 +89,8 @@ static int run_doctor(const struct hfi_options *options) {
         code = hfi_complain(&error);
     if (code == 0)
         check_config(&session, &findings);
+    if (code == 0)
+        code = check_limits(&session, &findings);
     if (code == 0 && findings.items) {
         hfi_print_list(findings.items, 0);
         findings.items = NULL;

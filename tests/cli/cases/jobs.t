@@ -117,7 +117,7 @@ $ holdfast queue pause reports --until 2000-01-01T00:00:00Z
 $ holdfast queue pause reports --until 2990-01-01T00:00:00Z
 queue reports paused until TIME
 $ holdfast queue list --json
-~ \{"items":\[\{"name":"default","paused":false,"paused_until":null,"due":1,.*\{"name":"reports","paused":true,"paused_until":"TIME","due":1,"scheduled":1,"running":0,"oldest_due_at":"TIME"\}\],"next":null\}
+~ \{"items":\[\{"name":"default","paused":false,"paused_until":null,"due":1,.*\{"name":"reports","paused":true,"paused_until":"TIME","due":1,"scheduled":1,"running":0,"oldest_due_at":"TIME","concurrency":null,"global_concurrency":null\}\],"limits":\[\],"next":null\}
 $ holdfast queue resume reports
 queue reports resumed
 $ holdfast queue resume reports
