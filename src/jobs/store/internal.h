@@ -62,6 +62,7 @@ struct hfi_sqlite {
     int64_t data_version;  /* SQLite's, when they were looked at last */
     uint64_t look;         /* at the pauses */
     uint64_t gauge_reads;  /* how often they were counted anew */
+    uint64_t rows_read;    /* by any statement: what a claim costs is measured, not believed */
     struct hfi_node_lock *locks;
 
     /* checkpoint.c */

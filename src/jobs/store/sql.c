@@ -55,6 +55,7 @@ void hfi_sql_done(sqlite3_stmt *statement) {
 
 bool hfi_sql_row(struct hfi_sqlite *store, sqlite3_stmt *statement) {
     int native = sqlite3_step(statement);
+    store->rows_read += native == SQLITE_ROW;
     if (native == SQLITE_ROW)
         return true;
     if (native != SQLITE_DONE)
