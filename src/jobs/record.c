@@ -13,6 +13,7 @@
 #include "base/text.h"
 
 #define SEPARATOR "\x1f"
+#define TIME_MAX_US INT64_C(253402300799999999) /* the last one that RFC 3339 can write */
 #define WAIT_MAX_MS (INT64_C(3660) * 86400000) /* ten years: longer is a slip in the unit */
 
 /* Every text of a job, for whoever must treat all alike. */
@@ -269,6 +270,9 @@ static int check_numbers(const struct hf_job_spec *spec, uint32_t max_payload, s
     if (spec->run_at_us < 0 || spec->expires_at_us < 0)
         return hfi_fail(error, HF_EINVAL, spec->run_at_us < 0 ? "run_at_us" : "expires_at_us",
                         "times are µs UTC since 1970", "negative");
+    if (spec->run_at_us > TIME_MAX_US || spec->expires_at_us > TIME_MAX_US) /* I63, I69 */
+        return hfi_fail(error, HF_EINVAL, spec->run_at_us > TIME_MAX_US ? "run_at_us" : "expires_at_us",
+                        "times are µs UTC since 1970", "after the year 9999");
     if (spec->run_at_us > 0 && spec->expires_at_us > 0 && spec->expires_at_us <= spec->run_at_us)
         return hfi_fail(error, HF_EINVAL, "expires_at_us", "let it expire after run_at_us",
                         "it would expire before it is due");

@@ -21,7 +21,7 @@ def compiles(compiler, include, code):
 
 
 def check(root, holdfast, compiler):
-    found = {"c": 0, "yaml": 0}
+    found = {"c": 0, "yaml": 0, "sql": 0, "python": 0}
     for name in sorted(os.listdir(os.path.join(root, "docs"))):
         if not name.endswith(".md"):
             continue
@@ -29,6 +29,8 @@ def check(root, holdfast, compiler):
         for language, code in blocks(text):
             assert language in found, f"docs/{name}: a block of {language} is checked by nobody"
             found[language] += 1
+            if language in ("sql", "python"):
+                continue  # outbox_example.py runs them
             if language == "c":
                 done = compiles(compiler, os.path.join(root, "include"), code)
             else:

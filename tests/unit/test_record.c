@@ -175,6 +175,11 @@ static void uniqueness_is_said_in_full_or_not_at_all(void **state) {
     spec.unique_key = "k";
     assert_int_equal(check(&spec, &job, &room), 0);
     assert_true(room.replace);
+    int64_t parent = 1;
+    spec.after_jobs = &parent;
+    spec.after_count = 1;
+    assert_int_equal(check(&spec, &job, &room), HF_EINVAL); /* what would the old one wait for? */
+    spec.after_count = 0;
     spec.on_conflict = HF_UNIQUE_REPLACE + 1;
     assert_int_equal(check(&spec, &job, &room), HF_EINVAL);
     spec.on_conflict = HF_UNIQUE_KEEP;

@@ -47,6 +47,7 @@ struct hfi_relay {
     int64_t seen_us;        /* when the first row that waits was seen first; 0 none waits */
     char said[200];         /* the last failure in the log */
     unsigned failures;      /* in a row */
+    int64_t wait_ms;        /* before the next look, unless there is news */
     /* any thread's: */
     _Atomic uint64_t relayed, poisoned;
     _Atomic int64_t oldest_us;
@@ -75,6 +76,7 @@ int hfi_relay_new(const struct hfi_relay_options *options, struct hfi_relay **ou
     relay->options.outbox = NULL;
     relay->poll_ms = outbox->poll_ms < INT32_MAX ? outbox->poll_ms : INT32_MAX;
     relay->watch_fd = -1;
+    relay->wait_ms = relay->poll_ms;
     relay->busy = true;
     relay->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     relay->name = hfi_strdup(outbox->name);
@@ -361,8 +363,8 @@ static bool heard(struct hfi_relay *relay) {
     return ours;
 }
 
-/* Sleeps up to `ms`, less when the file is written or the end is near. */
-static void wait_for_news(struct hfi_relay *relay, int64_t ms, bool listen) {
+/* Sleeps up to `ms`, less when the end is near, or with `listen` when the file is written: then it is true. */
+static bool wait_for_news(struct hfi_relay *relay, int64_t ms, bool listen) {
     struct pollfd files[2] = {{.fd = relay->stop_fd, .events = POLLIN}, {.fd = relay->watch_fd, .events = POLLIN}};
     int count = listen && relay->watch_fd >= 0 ? 2 : 1;
     hfi_pulse_sleep(&relay->pulse);
@@ -370,9 +372,21 @@ static void wait_for_news(struct hfi_relay *relay, int64_t ms, bool listen) {
     while (ready > 0 && count == 2 && files[1].revents != 0 && files[0].revents == 0 && !heard(relay)) {
         files[1].fd = relay->watch_fd;
         if (relay->watch_fd < 0)
-            return;
+            return true;
         ready = poll(files, (nfds_t)count, (int)ms); /* a neighbour's: a busy folder may lengthen the sleep, not shorten it */
     }
+    return ready > 0 && count == 2 && files[1].revents != 0;
+}
+
+/* A write is told before its transaction can be seen, and syncing takes what it takes: after news it looks again soon,
+ * then ever later. */
+static void wait_for_rows(struct hfi_relay *relay) {
+    if (wait_for_news(relay, SELF_MS, false) || atomic_load(&relay->stopping))
+        return;
+    bool news = wait_for_news(relay, relay->wait_ms, true);
+    relay->wait_ms = news ? SELF_MS : relay->wait_ms * 2;
+    if (relay->wait_ms > relay->poll_ms)
+        relay->wait_ms = relay->poll_ms;
 }
 
 static int64_t refused_wait(const struct hfi_relay *relay) {
@@ -425,9 +439,10 @@ static void *run(void *user) {
             continue;
         if (code == 0 || code == HF_ENOENT || code == HF_EINVAL) /* no outbox, or none that can be read */
             become_idle(relay);
-        wait_for_news(relay, code == 0 ? SELF_MS : refused_wait(relay), false);
-        if (code == 0 && !atomic_load(&relay->stopping))
-            wait_for_news(relay, relay->poll_ms, true);
+        if (code == 0)
+            wait_for_rows(relay);
+        else
+            wait_for_news(relay, refused_wait(relay), false);
     }
     hfi_outbox_close(&relay->file);
     forget_watch(relay);

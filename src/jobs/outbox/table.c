@@ -141,6 +141,8 @@ int hf_enqueue_in_sqlite(struct sqlite3 *db, const struct hf_job_spec *given, in
         return code;
     hf_job_spec_init(&spec);
     memcpy(&spec, given, given->size < sizeof spec ? given->size : sizeof spec);
+    if (spec.after_count > 0)
+        return hfi_fail(error, HF_EINVAL, "after_jobs", "enqueue it in the store", "an outbox knows no ids of jobs");
     insert_sql(sql, sizeof sql);
     int native = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
     if (native != SQLITE_OK)

@@ -43,18 +43,33 @@ static void print_id(int64_t id, bool existed) {
     hfi_print_json(object);
 }
 
-/* A mistyped type would end in quarantine: say so at once. Other nodes may know it, so it is no error. */
-static void warn_unknown(const struct hfi_config *config, const char *type) {
-    const struct hfi_job_setting *jobs = config->settings.jobs.items;
+/* Are there any of that kind in the configuration, and none of that name? Items begin with their own. */
+static void warn_one(const char *kind, const char *name, const struct hfi_items *items, size_t size) {
     struct hfi_nearest nearest;
     char clean[640];
-    if (config->settings.jobs.count == 0 || hfi_config_job(config, type) || hfi_manner()->quiet)
+    if (!name || !*name || items->count == 0 || hfi_manner()->quiet)
         return;
-    hfi_nearest_init(&nearest, type);
-    for (size_t i = 0; i < config->settings.jobs.count; i++)
-        hfi_nearest_offer(&nearest, jobs[i].item.name);
-    fprintf(stderr, "holdfast: warning: the configuration has no job type `%s`%s%s%s\n", hfi_printable(clean, sizeof clean, type),
+    hfi_nearest_init(&nearest, name);
+    for (size_t i = 0; i < items->count; i++) {
+        const struct hfi_item *item = (const void *)((const char *)items->items + i * size);
+        if (strcmp(item->name, name) == 0)
+            return;
+        hfi_nearest_offer(&nearest, item->name);
+    }
+    fprintf(stderr, "holdfast: warning: the configuration has no %s `%s`%s%s%s\n", kind, hfi_printable(clean, sizeof clean, name),
             nearest.best ? " (did you mean `" : "", nearest.best ? nearest.best : "", nearest.best ? "`?)" : "");
+}
+
+/* A mistyped type would end in quarantine: say so at once. Other nodes may know it, so it is no error. */
+static void warn_unknown(const struct hfi_config *config, const char *type) {
+    warn_one("job type", type, &config->settings.jobs, sizeof(struct hfi_job_setting));
+}
+
+/* The same of a queue or downstream, where it would wait under rules that nobody meant. */
+static void warn_place(const struct hfi_config *config, const struct hf_job_spec *spec) {
+    if (spec->queue && strcmp(spec->queue, "default") != 0)
+        warn_one("queue", spec->queue, &config->settings.queues, sizeof(struct hfi_queue_setting));
+    warn_one("downstream", spec->downstream, &config->settings.downstreams, sizeof(struct hfi_downstream_setting));
 }
 
 static int enqueue_one(struct hfi_session *session, const struct hfi_options *options, struct hfi_spec *spec) {
@@ -72,6 +87,7 @@ static int enqueue_one(struct hfi_session *session, const struct hfi_options *op
     warn_unknown(&session->config, spec->spec.type);
     if (hf_enqueue(session->store, &spec->spec, &id, &existed, &error) != 0)
         return hfi_complain(&error);
+    warn_place(&session->config, &spec->spec);
     print_id(id, existed);
     return HFI_EXIT_OK;
 }

@@ -2,9 +2,12 @@
 /* `holdfast doctor` and `holdfast migrate`: the health and the schema of a store. The main thread's. */
 #include <stdio.h>
 
+#include "holdfast/units.h"
 #include "program/commands/commands.h"
 #include "program/output.h"
 #include "program/session.h"
+
+#define OUTBOX_LATE_MS 60000
 
 struct findings {
     json_t *items; /* NULL unless --json */
@@ -32,11 +35,33 @@ static void found(bool is_error, const char *check, const char *text, const char
     add(user, is_error, check, text, fix);
 }
 
+/* Rows that nobody relays are jobs that nobody runs [S0.34]. */
+static void check_outboxes(const struct hf_runner_options *runner, struct findings *findings) {
+    for (size_t i = 0; i < runner->outbox_count; i++) {
+        const struct hf_outbox_options *outbox = &runner->outboxes[i];
+        struct hf_outbox_view view;
+        struct hf_error error;
+        char text[900], age[HFI_SPAN_LENGTH];
+        hf_outbox_view_init(&view);
+        hf_error_init(&error);
+        int64_t now = hf_time_now();
+        if (hf_outbox_look(outbox->file, &view, &error) != 0) {
+            snprintf(text, sizeof text, "%s: %s: %s", outbox->name, error.what, error.why);
+            add(findings, false, "outbox.unreadable", text, "its rows become no jobs; see docs/outbox.md");
+        } else if (view.oldest_at_us > 0 && (now - view.oldest_at_us) / 1000 > OUTBOX_LATE_MS) {
+            snprintf(text, sizeof text, "%s: %llu rows wait in %s, the oldest for %s", outbox->name, (unsigned long long)view.rows,
+                     outbox->file, hfi_show_span((now - view.oldest_at_us) / 1000, age));
+            add(findings, false, "outbox.late", text, "run a node with this outbox in its configuration");
+        }
+    }
+}
+
 /* The ladder of the configuration belongs to the health of what runs on the store (R16). */
 static void check_config(struct hfi_session *session, struct findings *findings) {
     struct hfi_check check = {0};
     struct hf_error error;
     char text[1600];
+    check_outboxes(&session->config.runner, findings);
     hfi_config_check(&session->config, &check);
     for (const struct hfi_problem *problem = session->config.problems.first; problem; problem = problem->next) {
         hfi_problem_error(&session->config.problems, problem, &error);
@@ -131,7 +156,7 @@ const struct hfi_command hfi_command_doctor = {
     .name = "doctor",
     .arguments = "",
     .summary = "Looks for what should not be, in the store and the configuration",
-    .about = "Rows that no scan would find, owners without a node, the integrity of the file, undelivered alerts, the ladder.\n"
+    .about = "Rows that no scan would find, owners without a node, the integrity of the file, undelivered alerts, the ladder, outboxes that nobody relays.\n"
              "Changes nothing. Exit code 1 when there are errors.",
     .example = "holdfast doctor",
     .prints_json = true,

@@ -29,7 +29,14 @@ $ holdfast job show 1 --json
 ~ .*"type":"nop","queue":"quick".*"tags":"red".*"priority":7,.*"max_executions":3,.*"payload":"kept".*
 $ holdfast dead list --json
 ~ .*"id":1,.*"job_id":null.*"class":"poison".*"error_message":"type: empty \(give a name\)".*"source":"shop","source_message_id":"[0-9a-f]{32}".*
-$ echo "" | python3 sql.py
+$ echo "INSERT INTO holdfast_outbox(type, payload, created_at) VALUES ('nop', '', 1700000000000000)" | python3 sql.py
+1
+$ holdfast doctor
+~ store sqlite .*
+...
+~ W outbox.late: shop: 1 rows wait in .*shop.db, the oldest for .* \(run a node with this outbox in its configuration\)
+~ 0 errors, \d+ warnings?
+$ echo "DELETE FROM holdfast_outbox" | python3 sql.py
 0
 $ printf 'outboxes: {a: {}}\n' > bad.yaml; holdfast check --config bad.yaml
 ~ E bad.yaml:1:15: outboxes.a: the key `file` is missing .*\[config.missing_key\]
