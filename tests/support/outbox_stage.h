@@ -70,7 +70,7 @@ static inline sqlite3 *stage_application(const char *path) {
     if (sqlite3_open(path, &db) != SQLITE_OK)
         return NULL;
     sqlite3_busy_timeout(db, 10000);
-    stage_sql(db, "PRAGMA journal_mode = WAL");
+    stage_sql(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF"); /* no power is cut here */
     return hf_outbox_create_in_sqlite(db, NULL) == 0 ? db : NULL;
 }
 
