@@ -262,6 +262,7 @@ static void begin_round(struct hfi_runner *runner) {
         return;
     uint32_t total = 0;
     size_t count = admit(runner, &total);
+    hfi_share_round(runner);
     hfi_probe_look(runner);
     runner->round_parts = 1; /* until both are out */
     runner->again = false;
@@ -356,6 +357,7 @@ void hfi_claim_begin(struct hfi_runner *runner) {
 }
 
 void hfi_claim_stop(struct hfi_runner *runner) {
+    hfi_share_stop(runner);
     hfi_runner_disarm(runner, &runner->poll_timer);
     hfi_writer_unlisten(runner->writer, &runner->ear);
     runner->scheduler->ops->unwatch(runner->scheduler, runner->wake_watch);

@@ -56,11 +56,13 @@ static bool gives_up(const struct hfi_site *site, int64_t wall_us) {
 static void look_at(struct hfi_runner *runner, struct hfi_site *site, struct hf_mono now) {
     struct hfi_lane_site *slots = &site->slots;
     int64_t retry_after_ms = 0;
+    hfi_adopt_late(site);
     uint32_t allowance = hfi_downstream_allowance(site->downstream, now, &retry_after_ms);
     uint32_t room = less(site->downstream->bulkhead.max, slots->used);
     struct hfi_breaker_look look;
     hfi_breaker_look(&site->downstream->breaker, now, &look);
     site->state = look.state;
+    allowance = hfi_share_limit(site, &look, allowance);
     site->ready_at_us = 0;
     slots->probing = site->parks && look.probe_ready;
     site->keeps = site->parks && (look.state != HF_BREAKER_CLOSED || look.gate_us > now.us);
@@ -79,6 +81,8 @@ static void look_at(struct hfi_runner *runner, struct hfi_site *site, struct hf_
     }
     slots->free = 0;
     site->ready_at_us = hfi_add(now.us, hfi_ms_to_us(retry_after_ms < 1 ? 1 : retry_after_ms));
+    if (site->share_mode != HFI_SHARED_NOTHING)
+        site->ready_at_us = hfi_share_ready_at_us(site);
     if (site->parks && gives_up(site, hfi_runner_wall(runner).us)) {
         /* They are refused at once; the transition lets those die that have waited long enough. */
         if (now.us >= site->give_up_at_us && slots->waiting == 0) {
@@ -110,67 +114,6 @@ int64_t hfi_park_ready_at_us(const struct hfi_runner *runner) {
 
 static void next_step(struct hfi_site *site);
 
-static int64_t to_wall(const struct hfi_runner *runner, int64_t mono_us) {
-    if (mono_us == 0 || mono_us == HFI_FOREVER_US)
-        return 0;
-    return hfi_add(hfi_runner_wall(runner).us, hfi_sub(mono_us, hfi_runner_mono(runner).us));
-}
-
-static int64_t to_mono(const struct hfi_runner *runner, int64_t wall_us) {
-    return hfi_add(hfi_runner_mono(runner).us, hfi_sub(wall_us, hfi_runner_wall(runner).us));
-}
-
-static void adopt_forced(struct hfi_site *site, const struct hfi_downstream_state *row) {
-    struct hfi_runner *runner = site->runner;
-    struct hf_mono now = hfi_runner_mono(runner);
-    int64_t wall = hfi_runner_wall(runner).us;
-    bool forced = row->forced != 0 && (row->forced_until_us == 0 || row->forced_until_us > wall);
-    bool same = site->forced && row->forced_until_us == site->stored.forced_until_us &&
-                strcmp(row->reason, site->stored.reason) == 0;
-    if (forced && !same) {
-        int64_t for_ms = row->forced_until_us == 0 ? 0 : hfi_us_to_ms_up(row->forced_until_us - wall);
-        hfi_breaker_isolate(&site->downstream->breaker, now, for_ms, row->reason);
-    } else if (!forced && site->forced) {
-        hfi_breaker_close(&site->downstream->breaker, now);
-    }
-    site->forced = forced;
-}
-
-/* Another node's break, or the one of our last life: it goes on here, its end rebased (B27). */
-static void adopt_open(struct hfi_site *site, const struct hfi_downstream_state *row) {
-    struct hfi_breaker_saved saved = {.state = HF_BREAKER_OPEN, .trips = row->trips};
-    struct hf_mono now = hfi_runner_mono(site->runner);
-    int64_t until = to_mono(site->runner, row->open_until_us);
-    int64_t longest = hfi_mono_after_ms(now, hfi_downstream_policy(site->downstream)->options.breaker_max_break_ms).us;
-    saved.until_us = until < now.us ? now.us : until > longest ? longest : until; /* no wall clock makes it longer */
-    hfi_text_copy(saved.reason, sizeof saved.reason, row->reason[0] == '\0' ? "stored" : row->reason);
-    hfi_breaker_restore(&site->downstream->breaker, now, &saved);
-}
-
-static void adopt_phase(struct hfi_site *site, const struct hfi_downstream_state *row) {
-    struct hfi_breaker_look look;
-    struct hf_mono now = hfi_runner_mono(site->runner);
-    hfi_breaker_look(&site->downstream->breaker, now, &look);
-    bool broken = row->phase == HF_BREAKER_OPEN || row->phase == HF_BREAKER_HALF_OPEN || row->phase == HF_BREAKER_RAMP;
-    if (!site->loaded) {
-        if (row->version != 0 && broken && look.state == HF_BREAKER_CLOSED)
-            adopt_open(site, row); /* over already: then it begins with probes, not with everything */
-        if (row->unhealthy_since_us != 0 && broken)
-            site->unhealthy_since_us = row->unhealthy_since_us;
-    } else if (row->phase == HF_BREAKER_OPEN && row->open_until_us > hfi_runner_wall(site->runner).us) {
-        if (look.state == HF_BREAKER_CLOSED || look.state == HF_BREAKER_RAMP)
-            adopt_open(site, row);
-    } else if (row->phase == HF_BREAKER_CLOSED &&
-               (look.state == HF_BREAKER_OPEN || look.state == HF_BREAKER_HALF_OPEN)) {
-        hfi_breaker_close(&site->downstream->breaker, now); /* by hand, or another node found it well */
-    }
-    if (row->gate_until_us > hfi_runner_wall(site->runner).us) {
-        int64_t cap = hfi_mono_after_ms(now, hfi_downstream_policy(site->downstream)->options.gate_cap_ms).us;
-        int64_t gate = to_mono(site->runner, row->gate_until_us);
-        hfi_breaker_gate(&site->downstream->breaker, (struct hf_mono){gate < cap ? gate : cap});
-    }
-}
-
 static void downstream_done(struct hfi_op *op, void *user) {
     struct hfi_site *site = user;
     struct hfi_runner *runner = site->runner;
@@ -179,9 +122,7 @@ static void downstream_done(struct hfi_op *op, void *user) {
     runner->out--;
     site->busy = false;
     if (op->code == 0 || op->code == HF_ESTALE || op->code == HF_ESTATE) {
-        adopt_forced(site, row);
-        if (!wrote || op->code != 0)
-            adopt_phase(site, row);
+        hfi_adopt(site, row, !wrote || op->code != 0, wrote || site->phase_pending);
         site->loaded = true;
         site->stored = *row;
         if (wrote && op->code != 0)
@@ -204,20 +145,38 @@ static void submit(struct hfi_site *site, unsigned set) {
     hfi_runner_submit(site->runner, &site->op.op, HFI_OP_DOWNSTREAM, downstream_done, site);
 }
 
+/* Does the row say it already? A break and a ramp that were taken over from it do. */
+static bool is_told(const struct hfi_site *site, const struct hfi_breaker_look *look) {
+    const struct hfi_downstream_state *row = &site->stored;
+    int64_t until_us = hfi_adopt_wall(site->runner, look->until_us);
+    if ((int32_t)look->state != row->phase)
+        return false;
+    switch (look->state) {
+    case HF_BREAKER_CLOSED:
+        return row->unhealthy_since_us == 0;
+    case HF_BREAKER_RAMP:
+        return row->ramp_from_us != 0;
+    case HF_BREAKER_OPEN:
+        return until_us <= row->open_until_us + 1000 && look->trips == row->trips && site->unhealthy_since_us == row->unhealthy_since_us;
+    default:
+        return false;
+    }
+}
+
 static void write_phase(struct hfi_site *site) {
     struct hfi_runner *runner = site->runner;
     struct hfi_breaker_look look;
     hfi_breaker_look(&site->downstream->breaker, hfi_runner_mono(runner), &look);
-    bool same = look.state == HF_BREAKER_CLOSED && site->stored.phase == HF_BREAKER_CLOSED;
     site->phase_pending = false;
-    if (same && site->stored.unhealthy_since_us == 0)
+    if (is_told(site, &look))
         return;
     struct hfi_downstream_state *state = &site->op.state;
     *state = site->stored;
     state->phase = (int32_t)look.state;
-    state->open_until_us = look.state == HF_BREAKER_OPEN ? to_wall(runner, look.until_us) : 0;
-    state->gate_until_us = look.gate_us > hfi_runner_mono(runner).us ? to_wall(runner, look.gate_us) : 0;
+    state->open_until_us = look.state == HF_BREAKER_OPEN ? hfi_adopt_wall(runner, look.until_us) : 0;
+    state->gate_until_us = look.gate_us > hfi_runner_mono(runner).us ? hfi_adopt_wall(runner, look.gate_us) : 0;
     state->trips = look.trips;
+    state->ramp_from_us = look.state == HF_BREAKER_RAMP ? hfi_adopt_wall(runner, look.ramp_from_us) : 0;
     state->unhealthy_since_us = site->unhealthy_since_us;
     if (!site->forced)
         hfi_text_copy(state->reason, sizeof state->reason, look.reason);
@@ -237,11 +196,14 @@ static void next_step(struct hfi_site *site) {
     }
 }
 
+void hfi_park_read(struct hfi_site *site) {
+    site->read_pending = true;
+    next_step(site);
+}
+
 void hfi_park_reread(struct hfi_runner *runner) {
-    for (size_t i = 0; i < runner->site_count; i++) {
-        runner->sites[i]->read_pending = true;
-        next_step(runner->sites[i]);
-    }
+    for (size_t i = 0; i < runner->site_count; i++)
+        hfi_park_read(runner->sites[i]);
 }
 
 /* ------------------------------------------------------------------ the observer */

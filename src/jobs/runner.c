@@ -151,6 +151,7 @@ static void joined(struct hfi_op *op, void *user) {
     if (op->code == 0) {
         runner->node = runner->join.node;
         runner->lost = false;
+        hfi_share_forget(runner);
         hfi_log(HF_LOG_INFO, "node.joined", HFI_I("node", runner->node), HFI_S("name", runner->join.name), NULL);
         hfi_beat_begin(runner);
         if (runner->alerts != NULL)

@@ -67,6 +67,9 @@ struct hfi_execution {
     struct hfi_execution *free_next;
 };
 
+/* What of a downstream is shared by all nodes now. */
+enum hfi_shared { HFI_SHARED_NOTHING, HFI_SHARED_PROBES, HFI_SHARED_RAMP };
+
 /* A downstream as the runner sees it: breaker, what the store knows of it, slots. */
 struct hfi_site {
     struct hfi_lane_site slots; /* first: lanes point to it */
@@ -87,6 +90,13 @@ struct hfi_site {
     struct hfi_call *probe;        /* out, or NULL */
     int64_t probe_at_us;           /* monotonic: not before that */
     bool probe_due;                /* as of the last look: the breaker would admit one */
+    enum hfi_shared share_mode, share_as, share_asked; /* as of the last look; what is held; what was asked for */
+    uint32_t share_max, share_used;    /* as of the last look */
+    uint32_t share_held;           /* places of all nodes' that are this one's */
+    int64_t share_at_us;           /* monotonic: not asked again before */
+    bool share_busy;               /* the operation is out */
+    bool break_waits;              /* the row's break, for the end of our own */
+    struct hfi_op_share share_op;
     struct hfi_downstream_state stored; /* the row, as last seen */
     struct hfi_op_downstream op;
     _Atomic bool posted;           /* any thread: `task` is on its way */
@@ -311,6 +321,7 @@ void hfi_tidy_released(struct hfi_runner *runner, uint32_t released_now, uint32_
 int hfi_park_init(struct hfi_runner *runner);
 void hfi_park_begin(struct hfi_runner *runner);  /* takes up what the store knows */
 void hfi_park_look(struct hfi_runner *runner);   /* before a round: what each site admits now */
+void hfi_park_read(struct hfi_site *site);       /* its row, again */
 void hfi_park_reread(struct hfi_runner *runner); /* somebody wrote to the store's downstreams */
 int32_t hfi_park_state(const struct hfi_lane *lane); /* its breaker's, as of the last look, + 1; 0: it has none */
 int64_t hfi_park_ready_at_us(const struct hfi_runner *runner); /* the earliest site that keeps due lanes back; INT64_MAX */
@@ -324,6 +335,20 @@ void hfi_park_free(struct hfi_runner *runner);
 void hfi_park_reload(struct hfi_runner *runner);
 /* What the policy of the lane's downstream, as it is now, says about its jobs. */
 void hfi_park_rules(const struct hfi_lane *lane, struct hfi_rules *rules);
+
+/* adopt.c */
+/* Takes over a row; `phase`: what it says about the break too. `untold`: this node's breaker has news that are not in it. */
+void hfi_adopt(struct hfi_site *site, const struct hfi_downstream_state *row, bool phase, bool untold);
+void hfi_adopt_late(struct hfi_site *site); /* the row's break, once ours is over */
+int64_t hfi_adopt_wall(const struct hfi_runner *runner, int64_t mono_us);
+
+/* share.c */
+/* What of the allowance this node may use; remembers what to ask for. */
+uint32_t hfi_share_limit(struct hfi_site *site, const struct hfi_breaker_look *look, uint32_t allowance);
+int64_t hfi_share_ready_at_us(const struct hfi_site *site); /* monotonic: when to ask again; 0 it is not that, or asked */
+void hfi_share_round(struct hfi_runner *runner); /* after a round was admitted: asks for what is missing, gives back */
+void hfi_share_forget(struct hfi_runner *runner); /* under a new node id */
+void hfi_share_stop(struct hfi_runner *runner);
 
 /* probe.c */
 bool hfi_probe_asks(const struct hfi_site *site, enum hf_breaker_state state); /* are requests its probes, not jobs? */

@@ -311,6 +311,7 @@ struct hfi_op_share {
     uint32_t max;        /* of all nodes together */
     bool whole;          /* one node at a time */
     uint32_t held;       /* out */
+    int64_t version;     /* out: of the row in `downstreams` with that key: who shares what it says may have to read it first */
 };
 /* Alerts: durable rows (owner, epoch) of their own. */
 struct hfi_alert {

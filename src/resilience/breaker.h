@@ -245,8 +245,14 @@ struct hfi_breaker_look {
     struct hf_causes causes;
     uint64_t failures_to_trip; /* as in struct hf_downstream_view (W12) */
     char reason[HFI_REASON_MAX];
+    int64_t ramp_from_us; /* while ramping: when it began, */
+    uint32_t ramp_limit;  /* and what may be in flight now */
 };
 void hfi_breaker_look(struct hfi_breaker *breaker, struct hf_mono now, struct hfi_breaker_look *look);
+
+/* Another node's probes have passed: from open or half-open on to the ramp, which began at `from`, or to closed when it
+   is over by now. Anything else stays as it is. */
+void hfi_breaker_ramp(struct hfi_breaker *breaker, struct hf_mono now, struct hf_mono from);
 
 /* Saved with the store and taken up after a restart or from another node; until_us in this process's clock (B27). */
 struct hfi_breaker_saved {

@@ -67,6 +67,26 @@ void hfi_breaker_restore(struct hfi_breaker *breaker, struct hf_mono now, const 
     hfi_breaker_unlock(breaker);
 }
 
+static void ramp_locked(struct hfi_breaker *breaker, struct hf_mono now, struct hf_mono from) {
+    int64_t ramp_ms = hfi_breaker_rules(breaker)->ramp_ms;
+    enum hf_breaker_state state = hfi_word_state(hfi_breaker_word(breaker));
+    if (state == HF_BREAKER_OPEN)
+        hfi_breaker_move_locked(breaker, now, HF_BREAKER_HALF_OPEN, now.us, "break_over", "break_over");
+    else if (state != HF_BREAKER_HALF_OPEN)
+        return;
+    bool over = hfi_sub(now.us, from.us) >= hfi_ms_to_us(ramp_ms);
+    hfi_breaker_move_locked(breaker, now, over ? HF_BREAKER_CLOSED : HF_BREAKER_RAMP, 0, "probes_passed",
+                            "probes_passed");
+    if (!over && from.us < now.us)
+        breaker->since_us = from.us;
+}
+
+void hfi_breaker_ramp(struct hfi_breaker *breaker, struct hf_mono now, struct hf_mono from) {
+    hfi_lock(&breaker->lock);
+    ramp_locked(breaker, now, from);
+    hfi_breaker_unlock(breaker);
+}
+
 static uint32_t less(uint32_t a, uint32_t b) {
     return a > b ? a - b : 0;
 }
@@ -128,5 +148,8 @@ void hfi_breaker_look(struct hfi_breaker *breaker, struct hf_mono now, struct hf
                   told ? breaker->more->reason : hfi_breaker_why(breaker));
     look->allowance = allowance(breaker, now, look);
     look->probe_ready = look->allowance > 0 && !closed;
+    bool ramps = look->state == HF_BREAKER_RAMP;
+    look->ramp_from_us = ramps ? breaker->since_us : 0;
+    look->ramp_limit = ramps ? hfi_breaker_ramp_limit(breaker, now) : 0;
     hfi_unlock(&breaker->lock);
 }

@@ -222,7 +222,9 @@ int hfi_memory_share(struct hfi_memory *store, struct hfi_op_share *op) {
     uint64_t others = 0;
     uint32_t nodes = 1;
     size_t at = 0;
+    const struct hfi_memory_downstream *row = downstream_of(store, op->key);
     op->held = 0;
+    op->version = row ? row->state.version : 0;
     for (size_t i = 0; i < store->shares.count; i++) {
         struct hfi_memory_share *share = store->shares.items[i];
         if (strcmp(share->key, op->key) != 0)

@@ -13,7 +13,7 @@
  * Nodes on one memory store in virtual time, their calls answered by a script. Each node reaches the store through a
  * door of its own that a test can shut. Everything that was logged is counted by event.
  */
-#define STAGE_NODES 3
+#define STAGE_NODES 5
 #define STAGE_EVENTS 64
 
 /* A node's way to the store: shut, every operation answers `refuse`. */

@@ -107,12 +107,24 @@ static int others_share(struct hfi_sqlite *store, const struct hfi_op_share *op,
     return store->fault;
 }
 
+static int read_version(struct hfi_sqlite *store, struct hfi_op_share *op) {
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_DOWNSTREAM_VERSION);
+    op->version = 0;
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_text(statement, 1, op->key, -1, SQLITE_STATIC);
+    if (hfi_sql_row(store, statement))
+        op->version = sqlite3_column_int64(statement, 0);
+    hfi_sql_done(statement);
+    return store->fault;
+}
+
 int hfi_sqlite_op_share(struct hfi_sqlite *store, struct hfi_op_share *op) {
     uint64_t others = 0;
     uint32_t nodes = 0;
     bool wants = op->want > 0 || op->keep > 0;
     op->held = 0;
-    if (wants && others_share(store, op, &others, &nodes) != 0)
+    if (read_version(store, op) != 0 || (wants && others_share(store, op, &others, &nodes) != 0))
         return store->fault;
     sqlite3_stmt *statement = hfi_sql(store, wants ? HFI_SQL_SHARE_SET : HFI_SQL_SHARE_GONE);
     if (!statement)

@@ -165,6 +165,7 @@
     X(DOWNSTREAM_SET, "INSERT OR REPLACE INTO downstreams VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")      \
     X(SHARES_OF_OTHERS, "SELECT ifnull(sum(s.held), 0), count(*) FROM shares s JOIN nodes n ON n.id = s.node "         \
                         "WHERE s.key = ?1 AND s.node <> ?2 AND n.gone = 0")                                            \
+    X(DOWNSTREAM_VERSION, "SELECT version FROM downstreams WHERE key = ?1")                                            \
     X(SHARE_SET, "INSERT OR REPLACE INTO shares SELECT ?1, id, ?3 FROM nodes WHERE id = ?2 AND gone = 0")              \
     X(SHARE_GONE, "DELETE FROM shares WHERE key = ?1 AND node = ?2")                                                   \
     X(SHARES_GONE, "DELETE FROM shares WHERE node = ?1")                                                               \
