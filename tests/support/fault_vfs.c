@@ -2,6 +2,7 @@
 /* Files that fail on demand, below SQLite. One thread at a time arms; counters are not shared between threads. */
 #include "support/fault_vfs.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static sqlite3_vfs *real_vfs, fault_vfs;
 static sqlite3_io_methods methods;
 static enum fault_kind armed;
 static long at, seen;
-static int answer, for_ever, struck;
+static int answer, for_ever, struck, kills;
 
 static int strikes(enum fault_kind kind) {
     if (armed != kind && armed != FAULT_ANY)
@@ -43,18 +44,28 @@ static int io_read(sqlite3_file *file, void *to, int length, sqlite3_int64 from)
 static int io_write(sqlite3_file *file, const void *bytes, int length, sqlite3_int64 to) {
     if (strikes(FAULT_WRITE)) {
         real(file)->pMethods->xWrite(real(file), bytes, length / 2, to);
+        if (kills)
+            raise(SIGKILL);
         return answer;
     }
     return real(file)->pMethods->xWrite(real(file), bytes, length, to);
 }
 static int io_truncate(sqlite3_file *file, sqlite3_int64 size) {
-    return strikes(FAULT_TRUNCATE) ? answer : real(file)->pMethods->xTruncate(real(file), size);
+    if (strikes(FAULT_TRUNCATE)) {
+        if (kills)
+            raise(SIGKILL);
+        return answer;
+    }
+    return real(file)->pMethods->xTruncate(real(file), size);
 }
 /* Power does not fail here, so nothing waits for the disk. */
 static int io_sync(sqlite3_file *file, int flags) {
     (void)file;
     (void)flags;
-    return strikes(FAULT_SYNC) ? answer : SQLITE_OK;
+    int code = strikes(FAULT_SYNC) ? answer : SQLITE_OK;
+    if (code != SQLITE_OK && kills)
+        raise(SIGKILL);
+    return code;
 }
 static int io_size(sqlite3_file *file, sqlite3_int64 *size) {
     return real(file)->pMethods->xFileSize(real(file), size);
@@ -126,7 +137,17 @@ void fault_arm(enum fault_kind kind, long nth, int native, int forever) {
     at = nth;
     answer = native;
     for_ever = forever;
-    seen = struck = 0;
+    seen = struck = kills = 0;
+}
+
+void fault_kill(long nth) {
+    fault_arm(FAULT_ANY, nth, SQLITE_IOERR, 0);
+    kills = 1;
+}
+
+void fault_point(void) {
+    if (strikes(FAULT_ANY) && kills)
+        raise(SIGKILL);
 }
 
 long fault_seen(void) {

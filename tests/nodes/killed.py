@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""kill -9 at every call of the store (S3.2, S3.5, I3, I28, I70, I95): enqueue, cancel, claim, start, finish, fail, die,
+alert, requeue; after a restart nothing that was acknowledged is lost and nothing is finished twice. Some of the calls by
+HF_SEED, all of them with HF_FULL=1."""
+import http.server, os, random, subprocess, sys, tempfile, threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import reader
+
+
+class Sink(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def run(program, *arguments):
+    done = subprocess.run([program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=120)
+    return done.returncode, [line.split() for line in done.stdout.splitlines()]
+
+
+def told(lines, word):
+    return [line[1:] for line in lines if line[0] == word]
+
+
+def check(path, first, second):
+    """What must hold after the restart, beside the rules of every file."""
+    wrong = reader.broken(path)
+    jobs = reader.jobs(path)
+    for identity, kind, priority in told(first, "put"):
+        job = jobs.get(int(identity))
+        if job is None:
+            wrong.append("job %s was acknowledged and is lost" % identity)
+        elif (job[2], job[3]) != (kind, int(priority)):
+            wrong.append("job %s has another type or priority: %s" % (identity, job))
+    for (identity,) in told(first, "cancelled"):
+        if jobs[int(identity)][1] != reader.CANCELLED:
+            wrong.append("job %s was cancelled and is not" % identity)
+    for (identity,) in told(first, "requeued"):
+        if jobs[int(identity)][1] != reader.SUCCEEDED:
+            wrong.append("job %s was requeued, and then?" % identity)
+    ran = {}
+    for identity, _ in told(first, "ran") + told(second, "ran"):
+        ran[int(identity)] = ran.get(int(identity), 0) + 1
+    for identity, job in jobs.items():
+        if job[1] == reader.RUNNING:
+            wrong.append("job %d still runs" % identity)
+        elif job[2] == "ok" and job[1] == reader.SUCCEEDED and ran.get(identity, 0) not in (job[4], job[4] - 1):
+            wrong.append("job %d has %d executions, %d ran" % (identity, job[4], ran.get(identity, 0)))
+    due = reader.ask(path, "SELECT count(*) FROM jobs WHERE state = 0 AND run_at_us <= unixepoch('subsec') * 1000000")
+    if due:
+        wrong.append("%d due jobs are left" % due)
+    return wrong
+
+
+def main():
+    program, full = sys.argv[1], "--full" in sys.argv or "HF_FULL" in os.environ
+    seed = int(os.environ.get("HF_SEED", "0"), 0) or random.SystemRandom().randrange(1, 1 << 32)
+    sink = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sink)
+    threading.Thread(target=sink.serve_forever, daemon=True).start()
+    url = "http://127.0.0.1:%d/" % sink.server_port
+    failures = killed = 0
+    with tempfile.TemporaryDirectory(prefix="holdfast-killed-") as folder:
+        code, lines = run(program, "scenario", folder + "/whole.db", url, "0")
+        wrong = check(folder + "/whole.db", lines, [])
+        if code != 0 or wrong:
+            print("unkilled: exit %d, %s, %s" % (code, wrong, lines))
+            return 1
+        calls = int(told(lines, "calls")[0][0])
+        points = range(1, calls + 1) if full else sorted(random.Random(seed).sample(range(1, calls + 1), min(16, calls)))
+        print("HF_SEED=%#x: %d calls, killed at %s" % (seed, calls, "all" if full else list(points)), flush=True)
+        for point in points:
+            path = folder + "/%d.db" % point
+            code, first = run(program, "scenario", path, url, str(point))
+            killed += code == -9
+            if code not in (0, -9):
+                print("call %d: exit %d: %s" % (point, code, first[-3:]))
+                failures += 1
+            again, second = run(program, "again", path, url)
+            wrong = check(path, first, second) if again == 0 else ["the restart ended with %d: %s" % (again, second[-3:])]
+            for text in wrong:
+                print("call %d: %s" % (point, text), flush=True)
+            failures += bool(wrong)
+    print("%d runs, %d killed, %d wrong" % (len(points), killed, failures))
+    return 1 if failures or killed < len(points) * 3 // 4 else 0
+
+
+sys.exit(main())
