@@ -6,6 +6,7 @@
  *   node scenario DB SINK NTH   enqueue, cancel, run, requeue, run; killed at its NTH call of the store (0: never)
  *   node again DB SINK          runs what is due until nothing is
  *   node serve DB LEASE         runs until stdin ends; jobs of type "burn" use the CPU until the file DB.go is there
+ *   node put DB TYPE           one job, or with "none" only the file
  *   node crowd DB SECONDS SEED  enqueues, claims, cancels, pauses and prunes among others
  */
 #include <inttypes.h>
@@ -253,6 +254,11 @@ int main(int argc, char **argv) {
         run_until_idle(argv[3]);
         hf_store_close(store);
         say("done");
+    } else if (strcmp(argv[1], "put") == 0) {
+        open_it();
+        if (strcmp(argv[3], "none") != 0)
+            put(argv[3], 5, 0);
+        hf_store_close(store);
     } else if (strcmp(argv[1], "serve") == 0) {
         serve(atol(argv[3]));
     } else if (strcmp(argv[1], "crowd") == 0 && argc == 5) {

@@ -24,7 +24,7 @@ RULES = [
     ("an id that will be given twice", "SELECT 1 WHERE (SELECT value FROM meta WHERE key = 'next_job') <= "
      "(SELECT ifnull(max(id), 0) FROM jobs)"),
     ("more executions than starts on record", "SELECT id FROM jobs j WHERE j.executions > 0 AND j.deaths IS NULL AND "
-     "j.executions <> (SELECT count(*) FROM history h WHERE h.job_id = j.id AND h.started_at_us IS NOT NULL) + (j.state = 2)"),
+     "j.executions <> (SELECT count(*) FROM history h WHERE h.job_id = j.id AND h.started_at_us IS NOT NULL AND h.event NOT IN (4, 8)) + (j.state = 2)"),
 ]
 
 

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""A node that is stopped (SIGSTOP) for longer than its lease and goes on: another one has its job by then, and its late
+words are refused (I2, I46, I50, S1.11, S1.13, S1.16). One whose handlers burn the CPU for three leases keeps them (I24).
+One that comes back under the same name does not make the dead one's jobs look alive (I30). Crashes are put down to who
+crashed alone (I13, I15, S3.5)."""
+import os, queue, signal, subprocess, sys, tempfile, threading, time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import reader
+
+PROGRAM = sys.argv[1]
+LEASE_MS = 4000
+PATIENCE = 120
+
+
+class Node:
+    def __init__(self, path, lease_ms=LEASE_MS):
+        self.process = subprocess.Popen([PROGRAM, "serve", path, str(lease_ms)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+        self.lines, self.log = queue.Queue(), []
+        threading.Thread(target=self.listen, daemon=True).start()
+        threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True).start()
+        self.wait("serves")
+
+    def listen(self):
+        for line in self.process.stdout:
+            self.lines.put(line.split())
+        self.lines.put(["ended"])
+
+    def wait(self, word):
+        """The next line that begins with the word."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            line = self.lines.get(timeout=max(0.1, until - time.monotonic()))
+            if line[0] == word:
+                return line[1:]
+            assert line[0] != "ended", "it ended before it said %s" % word
+
+    def stop(self):
+        self.process.stdin.close()
+        counts = self.wait("counts")
+        assert self.process.wait(PATIENCE) == 0
+        return dict(zip(counts[::2], map(int, counts[1::2])))
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def until(what, condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "waited too long for " + what
+        time.sleep(0.05)
+
+
+def put(path, kind):
+    done = subprocess.run([PROGRAM, "put", path, kind], stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True)
+    return int(done.stdout.split()[1])
+
+
+def job(path, identity):
+    names = ("id", "state", "type", "priority", "executions", "crashes", "epoch", "owner")
+    return dict(zip(names, reader.jobs(path)[identity]))
+
+
+def go(path):
+    open(path + ".go", "w").close()
+
+
+def a_stopped_node(path):
+    first = Node(path)
+    identity = put(path, "burn")
+    first.wait("burns")
+    was = job(path, identity)
+    first.process.send_signal(signal.SIGSTOP)
+    second = Node(path)
+    assert second.wait("burns") == [str(identity), "2"]  # only after the lease: its lock is still held
+    now = job(path, identity)
+    assert now["epoch"] > was["epoch"] and now["owner"] != was["owner"] and now["crashes"] == 0, (was, now)
+    go(path)
+    second.wait("ran")
+    until("the second's outcome", lambda: job(path, identity)["state"] == reader.SUCCEEDED)
+    done = job(path, identity)
+    first.process.send_signal(signal.SIGCONT)
+    first.wait("ran")  # its handler ends well, too late
+    until("the refusal", lambda: any("job.stale" in line for line in first.log))
+    assert job(path, identity) == done, (done, job(path, identity))
+    assert done["executions"] == 2
+    assert reader.ask(path, "SELECT count(*) FROM history WHERE event = 2") == 1
+    assert second.stop()["lapsed"] == 1
+    other = put(path, "ok")  # the first has joined anew, and works
+    until("a job of the first", lambda: job(path, other)["state"] == reader.SUCCEEDED)
+    assert first.stop()["lost"] == 1
+    assert reader.ask(path, "SELECT count(*) FROM nodes") == 3
+
+
+def a_busy_node(path):
+    node, watcher = Node(path, 1500), Node(path, 1500)
+    jobs = [put(path, "burn"), put(path, "burn"), put(path, "burn"), put(path, "burn")]  # more threads than CPUs
+    until("all to run", lambda: all(job(path, i)["state"] == reader.RUNNING for i in jobs))
+    were = [job(path, i) for i in jobs]
+    beats = lambda: [reader.ask(path, "SELECT beat FROM nodes WHERE id = %d" % i) for i in (1, 2)]
+    before, began = beats(), time.monotonic()
+    until("three leases of beats", lambda: time.monotonic() - began > 4.5 and min(beats()) - max(before) >= 10)
+    assert [job(path, i) for i in jobs] == were
+    go(path)
+    until("their ends", lambda: all(job(path, i)["state"] == reader.SUCCEEDED for i in jobs))
+    assert all(job(path, i)["executions"] == 1 for i in jobs)
+    assert node.stop()["lapsed"] + watcher.stop()["lapsed"] == 0
+
+
+def a_killed_node(path):
+    first = Node(path, 60000)
+    identity = put(path, "burn")
+    first.wait("burns")
+    first.kill()
+    began = time.monotonic()
+    second = Node(path, 60000)  # the same name, and it need not wait for a lease
+    assert second.wait("burns") == [str(identity), "2"]
+    assert time.monotonic() - began < 50
+    assert job(path, identity)["crashes"] == 1
+    assert reader.ask(path, "SELECT count(DISTINCT name) FROM nodes") == 1
+    go(path)
+    until("its end", lambda: job(path, identity)["state"] == reader.SUCCEEDED)
+    second.stop()
+
+
+def a_job_that_kills(path):
+    """Two crashes beside others, two alone: then it is poison, and the others go on."""
+    bad, good = put(path, "abort"), [put(path, "ok"), put(path, "flaky")]
+    for run in range(1, 5):
+        node = Node(path, 60000)
+        node.wait("aborts")
+        assert node.process.wait(PATIENCE) == -signal.SIGKILL
+        until("the record", lambda: job(path, bad)["executions"] == run)
+    node = Node(path, 60000)
+    until("its death", lambda: job(path, bad)["state"] == reader.DEAD)
+    assert reader.ask(path, "SELECT death_class FROM dead_letters WHERE job_id = %d" % bad) == 2
+    until("the others", lambda: all(job(path, i)["state"] == reader.SUCCEEDED for i in good))
+    node.stop()
+
+
+def main():
+    failed = 0
+    for test in (a_stopped_node, a_busy_node, a_killed_node, a_job_that_kills):
+        with tempfile.TemporaryDirectory(prefix="holdfast-stopped-") as folder:
+            path = folder + "/store.db"
+            try:
+                subprocess.run([PROGRAM, "put", path, "none"], check=True, stdout=subprocess.DEVNULL)
+                test(path)
+                wrong = [text for text in reader.broken(path) if "alert" not in text]
+                assert not wrong, wrong
+                print("ok", test.__name__, flush=True)
+            except (AssertionError, queue.Empty) as error:
+                failed += 1
+                print("FAILED %s: %r at line %s" % (test.__name__, error, error.__traceback__.tb_lineno), flush=True)
+    return failed
+
+
+sys.exit(main())
