@@ -109,7 +109,9 @@ struct hfi_peer {
     struct hfi_lease_watch watch;
     bool present; /* in the last NODES answer */
     bool gone;    /* to be swept */
-    bool crashed; /* died on this host: proof that its processes are gone */
+    bool crashed; /* died on this host: proof that its process is gone */
+    bool cleaned; /* of what its exec jobs left running here */
+    uint32_t looks; /* for that */
     char name[64];
 };
 

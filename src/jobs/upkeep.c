@@ -9,10 +9,12 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "jobs/leftovers.h"
 #include "jobs/runner_state.h"
 
 #define ROUND_MS 1000
 #define PAGE 256
+#define LOOKS_MAX 10 /* for processes that do not go away */
 
 static int64_t round_ms(const struct hfi_runner *runner) {
     int64_t fraction = runner->options->lease_ms / 8;
@@ -147,6 +149,17 @@ static void swept(struct hfi_op *op, void *user) {
     came_back(runner);
 }
 
+/* What its exec jobs left running on this host is killed before they run again. True: nothing is left. */
+static bool clean(struct hfi_runner *runner, struct hfi_peer *peer) {
+    if (peer->cleaned)
+        return true;
+    size_t killed = hfi_leftovers_kill(runner->parts.store->port->uuid, peer->watch.node);
+    peer->cleaned = killed == 0 || ++peer->looks >= LOOKS_MAX;
+    if (killed > 0)
+        hfi_log(HF_LOG_WARNING, "node.leftovers", HFI_I("node", peer->watch.node), HFI_I("killed", killed), NULL);
+    return peer->cleaned;
+}
+
 /* The next page of a node that is gone (I6). */
 static void sweep_next(struct hfi_runner *runner) {
     struct hfi_op_sweep *op = &runner->sweep_op;
@@ -159,6 +172,8 @@ static void sweep_next(struct hfi_runner *runner) {
     }
     if (peer == NULL || !peer->gone)
         return;
+    if (!clean(runner, peer))
+        return; /* they are on their way out: the next round looks again */
     if (peer->watch.node != op->owner) {
         op->owner = peer->watch.node;
         op->after_id = 0;

@@ -47,6 +47,7 @@ static void prepare(struct hf_work *one) {
     one->deadline.us = HFI_FOREVER_US;
     one->ended = ended;
     snprintf(one->key, sizeof one->key, "store-17");
+    one->store_uuid = "store";
     hfi_outcome_init(&one->ending.outcome);
 }
 
@@ -264,10 +265,10 @@ static void environment_is_what_is_listed_S1_18(void **state) {
         lines[count++] = line;
     qsort(lines, count, sizeof *lines, by_name);
     static const char *const expected[] = {"GREETING=hello world", "HOLDFAST_EXECUTION=2", "HOLDFAST_JOB=17",
-                                           "HOLDFAST_KEY=store-17", "HOLDFAST_TYPE=script", "INHERITED=yes",
-                                           "TRACEPARENT=00-ab-cd-01"};
-    assert_int_equal(count, 7);
-    for (size_t i = 0; i < 7; i++)
+                                           "HOLDFAST_KEY=store-17", "HOLDFAST_NODE=store-0", "HOLDFAST_TYPE=script",
+                                           "INHERITED=yes", "TRACEPARENT=00-ab-cd-01"};
+    assert_int_equal(count, 8);
+    for (size_t i = 0; i < 8; i++)
         assert_string_equal(lines[i], expected[i]);
 }
 

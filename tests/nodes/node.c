@@ -189,6 +189,21 @@ static void serve(int64_t lease_ms) {
     options.heartbeat_ms = lease_ms / 5;
     options.workers = 2;
     options.curve = &at_once;
+    /* Two processes, one of which leaves group and session; the next execution ends at once when DB.go is there. */
+    const char *const command[] = {"/bin/sh", "-c", "test -e \"$0.go\" && exit 0; echo $$ >> \"$0.pids\";"
+                                   "(setsid sh -c 'echo $$ >> \"$0.pids\"; exec sleep 601' \"$0\") & exec sleep 600", path};
+    const char *const environment[] = {"PATH=/usr/bin:/bin"};
+    struct hf_type_options forks;
+    hf_type_options_init(&forks);
+    forks.kind = HF_KIND_EXEC;
+    forks.name = "forks";
+    forks.execution_timeout_ms = 0;
+    forks.command = command;
+    forks.command_length = 4;
+    forks.environment = environment;
+    forks.environment_length = 1;
+    options.types = &forks;
+    options.type_count = 1;
     struct hf_runner *runner = new_runner(&options);
     must(hf_runner_start(runner, &error), "start");
     say("serves");

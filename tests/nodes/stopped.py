@@ -141,9 +141,45 @@ def a_job_that_kills(path):
     node.stop()
 
 
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def processes_of_a_killed_node(path):
+    """What its exec job left running, also what forked away, ends before the job runs again."""
+    def pids():
+        if not os.path.exists(path + ".pids"):
+            return []
+        with open(path + ".pids") as file:
+            return [int(line) for line in file.read().split("\n")[:-1]]
+
+    first = Node(path, 60000)
+    identity = put(path, "forks")
+    until("its processes", lambda: len(pids()) == 2)
+    first.kill()
+    left = pids()
+    assert all(map(alive, left))
+    second = Node(path, 60000)
+    until("the next execution", lambda: len(pids()) > 2)
+    assert not any(map(alive, left)), "two executions at once"
+    until("its other process", lambda: len(pids()) == 4)
+    assert job(path, identity)["executions"] == 2
+    left = pids()[2:]
+    go(path)
+    second.kill()
+    third = Node(path, 60000)
+    until("its end", lambda: job(path, identity)["state"] == reader.SUCCEEDED)
+    assert not any(map(alive, left))
+    third.stop()
+
+
 def main():
     failed = 0
-    for test in (a_stopped_node, a_busy_node, a_killed_node, a_job_that_kills):
+    for test in (a_stopped_node, a_busy_node, a_killed_node, a_job_that_kills, processes_of_a_killed_node):
         with tempfile.TemporaryDirectory(prefix="holdfast-stopped-") as folder:
             path = folder + "/store.db"
             try:

@@ -20,8 +20,8 @@
 
 #include "base/alloc.h"
 #include "jobs/kinds/exec.h"
+#include "jobs/leftovers.h"
 
-#define OWN_VARIABLES 5
 #define RETRY_MS 1000 /* processes and descriptors come back within seconds */
 
 /* Above 2, so that moving it to 0, 1 or 2 in the child cannot hit another one. */
@@ -95,6 +95,8 @@ static bool fill_block(const struct hf_work *work, struct hfi_bytes *block, size
     fits = variable(block, count, "HOLDFAST_EXECUTION", number) && fits;
     fits = variable(block, count, "HOLDFAST_TYPE", work->job->type) && fits;
     fits = variable(block, count, "HOLDFAST_KEY", work->key) && fits;
+    char mark[HFI_MARK_ROOM];
+    fits = variable(block, count, HFI_MARK_NAME, hfi_leftovers_mark(mark, work->store_uuid, work->job->owner)) && fits;
     if (work->job->trace_context[0])
         fits = variable(block, count, "TRACEPARENT", work->job->trace_context) && fits;
     for (size_t i = 0; i < type->environment_length && fits; i++) {
