@@ -95,10 +95,11 @@ struct hfi_op_leave {
     struct hfi_op op;
     int64_t node;
 };
-/* All nodes but `self` with their beats, for lease watching. */
+/* All nodes but `self` with their beats, for lease watching, and whoever else owns running jobs. */
 struct hfi_node_row {
     int64_t node, beat;
     bool dead_on_host; /* its lock is free: it died on this host, needs no lease to lapse */
+    bool gone;         /* it has no live row, and jobs all the same (I47): nobody needs to watch it */
     char name[64];
 };
 struct hfi_op_nodes {
@@ -153,6 +154,7 @@ struct hfi_admitted {
     bool more;                      /* out: it has more due jobs, which a limit may keep back */
     int64_t full_at_us;             /* out: with a rate: when the key's bucket is full again, after this claim; wall */
 };
+/* HF_ESTALE: the node is gone, and what it claimed would be nobody's. */
 struct hfi_op_claim {
     struct hfi_op op;
     int64_t node;

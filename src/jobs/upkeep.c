@@ -67,12 +67,13 @@ static void look_at(struct hfi_runner *runner, const struct hfi_node_row *row) {
     if (peer == NULL)
         return; /* no memory: it is looked at again in the next round */
     peer->present = true;
-    if (!peer->gone && (lapsed || row->dead_on_host)) {
+    if (!peer->gone && (lapsed || row->dead_on_host || row->gone)) {
         hfi_log(HF_LOG_WARNING, "node.gone", HFI_I("node", row->node), HFI_S("name", row->name),
-                HFI_S("proof", row->dead_on_host ? "its lock is free" : "its lease ran out"), NULL);
+                HFI_S("proof", row->dead_on_host ? "its lock is free" : row->gone ? "it left jobs behind" : "its lease ran out"),
+                NULL);
         peer->crashed = row->dead_on_host;
     }
-    peer->gone = peer->gone || lapsed || row->dead_on_host;
+    peer->gone = peer->gone || lapsed || row->dead_on_host || row->gone;
 }
 
 static void forget_absent(struct hfi_runner *runner) {

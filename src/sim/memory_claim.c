@@ -291,7 +291,7 @@ static void finish_claim(struct hfi_memory *store, struct claim *claim, int code
 
 int hfi_memory_claim(struct hfi_memory *store, struct hfi_op_claim *op) {
     struct claim claim = {.op = op, .staged = hfi_alloc_array(op->max, sizeof *claim.staged)};
-    int code = claim.staged ? 0 : HF_ENOMEM;
+    int code = !claim.staged ? HF_ENOMEM : hfi_memory_node_lives(store, op->node) ? 0 : HF_ESTALE;
     for (size_t i = 0; i < op->lane_count && code == 0; i++)
         code = claim_lane(store, &claim, &op->lanes[i]);
     finish_claim(store, &claim, code);

@@ -89,6 +89,11 @@ int hfi_memory_leave(struct hfi_memory *store, struct hfi_op_leave *op) {
     return 0;
 }
 
+bool hfi_memory_node_lives(struct hfi_memory *store, int64_t id) {
+    const struct hfi_memory_node *node = node_at(store, id);
+    return node != NULL && !node->gone;
+}
+
 int hfi_memory_nodes(struct hfi_memory *store, struct hfi_op_nodes *op) {
     op->count = 0;
     op->rows = hfi_alloc_array(store->nodes.count, sizeof *op->rows);
@@ -96,11 +101,12 @@ int hfi_memory_nodes(struct hfi_memory *store, struct hfi_op_nodes *op) {
         return HF_ENOMEM;
     for (size_t i = 0; i < store->nodes.count; i++) {
         const struct hfi_memory_node *node = store->nodes.items[i];
-        if (node->gone || node->id == op->self)
+        if (node->id == op->self || (node->gone && !hfi_memory_owns_some(store, node->id)))
             continue;
         struct hfi_node_row *row = &op->rows[op->count++];
         row->node = node->id;
         row->beat = node->beat;
+        row->gone = node->gone;
         hfi_text_copy(row->name, sizeof row->name, node->name);
     }
     return 0;

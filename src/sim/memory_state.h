@@ -236,6 +236,7 @@ int hfi_memory_beat(struct hfi_memory *store, struct hfi_op_beat *op);
 int hfi_memory_leave(struct hfi_memory *store, struct hfi_op_leave *op);
 int hfi_memory_nodes(struct hfi_memory *store, struct hfi_op_nodes *op);
 void hfi_memory_node_free(struct hfi_memory_node *node);
+bool hfi_memory_node_lives(struct hfi_memory *store, int64_t node);
 bool hfi_memory_owns_some(struct hfi_memory *store, int64_t node);
 struct hfi_memory_queue *hfi_memory_pause_of(struct hfi_memory *store, const char *queue, struct hf_wall now);
 int hfi_memory_pause(struct hfi_memory *store, struct hfi_op_pause *op);

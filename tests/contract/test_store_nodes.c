@@ -117,6 +117,48 @@ static void a_requeue_takes_it_back_among_the_others(void **state) {
     assert_int_equal(world_job(id)->crashes, 0);
 }
 
+/* I47, I5: who was taken for dead claims nothing any more: its jobs would be in nobody's sight. */
+static void a_node_that_is_gone_claims_nothing(void **state) {
+    (void)state;
+    int64_t id = put(20), was = world.node;
+    struct hfi_job *job = NULL;
+    int64_t lane = due_lane(false);
+    crash();
+    struct hfi_admitted admitted = {.lane = lane, .max = 1, .policy = &world.curve};
+    struct hfi_op_claim op = {.op = {.kind = HFI_OP_CLAIM}, .node = was, .now = world.now, .start = true,
+                              .lanes = &admitted, .lane_count = 1, .max = 1, .jobs = &job};
+    assert_int_equal(world_do(&op.op), HF_ESTALE);
+    assert_int_equal(op.count, 0);
+    assert_int_equal(world_job(id)->state, HF_JOB_PENDING);
+    assert_int_equal(claim(lane, false, false, 1), 1);
+}
+
+/* I1: a requeue voids the old claim: neither the old owner's word nor its lapse reaches the job again. */
+static void a_requeue_voids_the_old_claim(void **state) {
+    (void)state;
+    int64_t id = put(1), old = world.node;
+    assert_int_equal(claim(due_lane(false), false, false, 1), 1);
+    struct hfi_job *stale = last;
+    struct hfi_op_sweep sweep = {.op = {.kind = HFI_OP_SWEEP}, .book = world.book, .owner = old, .by = 1000,
+                                 .now = world.now, .limit = 100};
+    assert_int_equal(world_do(&sweep.op), 0);
+    hfi_free(sweep.notes);
+    assert_int_equal(world_job(id)->state, HF_JOB_DEAD);
+    struct hfi_op_requeue requeue = {.op = {.kind = HFI_OP_REQUEUE}, .id = id, .actor = "ann", .reason = "", .now = world.now};
+    assert_int_equal(world_do(&requeue.op), 0);
+    world.node = join("next");
+    assert_int_equal(claim(due_lane(false), false, false, 8), 1); /* once */
+    sweep.after_id = 0;
+    world.now.us += HOUR;
+    assert_int_equal(world_do(&sweep.op), 0);
+    hfi_free(sweep.notes);
+    assert_int_equal(sweep.lapsed, 0);
+    assert_int_equal(APPLY(&stale, SUCCEEDED, .result = NULL), HF_ESTALE);
+    assert_int_equal(world_job(id)->state, HF_JOB_RUNNING);
+    assert_int_equal(APPLY(&last, SUCCEEDED, .result = NULL), 0);
+    assert_int_equal(world_job(id)->state, HF_JOB_SUCCEEDED);
+}
+
 /* ------------------------------------------------------------------ shares */
 
 static uint32_t share(int64_t node, uint32_t want, uint32_t keep, uint32_t max, bool whole) {
@@ -167,5 +209,6 @@ static void an_allowance_is_divided(void **state) {
 }
 
 WORLD_MAIN(WORLD_TEST(the_one_that_crashes_alone_is_poison), WORLD_TEST(crashes_of_other_kinds_do_not_count),
-           WORLD_TEST(a_requeue_takes_it_back_among_the_others), WORLD_TEST(probes_are_one_nodes),
+           WORLD_TEST(a_requeue_takes_it_back_among_the_others), WORLD_TEST(a_node_that_is_gone_claims_nothing),
+           WORLD_TEST(a_requeue_voids_the_old_claim), WORLD_TEST(probes_are_one_nodes),
            WORLD_TEST(an_allowance_is_divided))

@@ -165,6 +165,89 @@ static void a_late_success_counts_if_the_job_is_still_ours(void **state) {
     stage_close(&pair.stage);
 }
 
+/* I48: the lease begins with the claim: a job that was due a day ago is as safe as any. */
+static void an_old_due_time_lapses_nothing(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    stage_begin(&pair.stage, 1, &pair.options);
+    struct hf_job_spec spec = hf_job_of("order", "x");
+    spec.run_at_us = pair.stage.scheduler->ops->wall(pair.stage.scheduler).us - INT64_C(86400000000);
+    int64_t id = stage_put(&pair.stage, &spec);
+    stage_begin(&pair.stage, 0, &pair.options);
+    stage_advance(&pair.stage, 300 * SECOND);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_RUNNING);
+    assert_int_equal(hfi_scripted_started(pair.stage.scripted), 1);
+    assert_int_equal(stage_counts(&pair.stage, 0).lapsed + stage_counts(&pair.stage, 1).lapsed, 0);
+    stage_close(&pair.stage);
+}
+
+/* I17, I61: the wall clock steps a day forward, an hour back, mid-run: nobody lapses, nothing times out, due jobs run. */
+static void a_step_of_the_wall_clock_lapses_nothing(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    pair.type.execution_timeout_ms = 600 * SECOND;
+    stage_begin(&pair.stage, 0, &pair.options);
+    stage_begin(&pair.stage, 1, &pair.options);
+    int64_t id = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    static const int64_t steps_ms[] = {86400 * SECOND, -90000 * SECOND, 7200 * SECOND, -3600 * SECOND};
+    pair.step = hfi_script_status(10, 200);
+    for (size_t i = 0; i < sizeof steps_ms / sizeof *steps_ms; i++) {
+        hfi_virtual_step_wall(pair.stage.scheduler, steps_ms[i] * 1000);
+        int64_t now_due = stage_enqueue(&pair.stage, "order", NULL);
+        stage_advance(&pair.stage, 100 * SECOND); /* more than a lease */
+        assert_int_equal(stage_state(&pair.stage, id), HF_JOB_RUNNING);
+        assert_int_equal(stage_state(&pair.stage, now_due), HF_JOB_SUCCEEDED);
+    }
+    assert_int_equal(stage_counts(&pair.stage, 0).lapsed + stage_counts(&pair.stage, 1).lapsed, 0);
+    assert_int_equal(stage_logged(&pair.stage, "node.lease_lost") + stage_logged(&pair.stage, "node.gone"), 0);
+    stage_close(&pair.stage);
+}
+
+/* I8, I29: the row is gone when the outcome comes: said once, and never tried again. */
+static void an_outcome_of_a_row_that_is_gone_is_said_once(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    pair.step = hfi_script_status(5 * SECOND, 200);
+    stage_begin(&pair.stage, 0, &pair.options);
+    stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    pair.stage.nodes[0].door.refuse = HF_ENOENT;
+    pair.stage.nodes[0].door.refuse_kinds = UINT64_C(1) << HFI_OP_APPLY;
+    stage_advance(&pair.stage, 10 * SECOND);
+    assert_int_equal(pair.stage.nodes[0].door.seen[HFI_OP_APPLY], 1);
+    assert_int_equal(stage_logged(&pair.stage, "job.stale"), 1);
+    assert_int_equal(stage_counts(&pair.stage, 0).lost, 1);
+    pair.stage.nodes[0].door.refuse = 0;
+    stage_close(&pair.stage);
+}
+
+/* I9: whoever takes a lapsed job need not know its type: it goes by its curve, and is put aside once, not for ever. */
+static void a_lapsed_job_of_an_unknown_type_is_put_aside_once(void **state) {
+    (void)state;
+    static struct pair pair;
+    struct hf_type_options tick = stage_noop("tick");
+    open_pair(&pair);
+    stage_begin(&pair.stage, 0, &pair.options);
+    int64_t id = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    struct hf_runner_options others = pair.options;
+    others.types = &tick;
+    stage_begin(&pair.stage, 1, &others);
+    stage_advance(&pair.stage, 1000);
+    pair.stage.nodes[0].door.refuse = HF_EIO;
+    stage_advance(&pair.stage, 600 * SECOND);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_QUARANTINED);
+    assert_int_equal(stage_logged(&pair.stage, "job.dead"), 1);
+    assert_int_equal(stage_counts(&pair.stage, 1).lapsed, 1);
+    assert_int_equal(stage_counts(&pair.stage, 1).quarantined, 1);
+    pair.stage.nodes[0].door.refuse = 0;
+    stage_close(&pair.stage);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_cannot_renew_stops_before_another_begins),
@@ -172,6 +255,10 @@ int main(void) {
         cmocka_unit_test(a_long_job_of_a_living_node_is_left_alone),
         cmocka_unit_test(a_store_outage_is_no_crash),
         cmocka_unit_test(a_late_success_counts_if_the_job_is_still_ours),
+        cmocka_unit_test(an_old_due_time_lapses_nothing),
+        cmocka_unit_test(a_step_of_the_wall_clock_lapses_nothing),
+        cmocka_unit_test(an_outcome_of_a_row_that_is_gone_is_said_once),
+        cmocka_unit_test(a_lapsed_job_of_an_unknown_type_is_put_aside_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

@@ -3,69 +3,11 @@
 words are refused (I2, I46, I50, S1.11, S1.13, S1.16). One whose handlers burn the CPU for three leases keeps them (I24).
 One that comes back under the same name does not make the dead one's jobs look alive (I30). Crashes are put down to who
 crashed alone (I13, I15, S3.5)."""
-import os, queue, signal, subprocess, sys, tempfile, threading, time
+import os, signal, subprocess, sys, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import reader
-
-PROGRAM = sys.argv[1]
-LEASE_MS = 4000
-PATIENCE = 120
-
-
-class Node:
-    def __init__(self, path, lease_ms=LEASE_MS):
-        self.process = subprocess.Popen([PROGRAM, "serve", path, str(lease_ms)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
-        self.lines, self.log = queue.Queue(), []
-        threading.Thread(target=self.listen, daemon=True).start()
-        threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True).start()
-        self.wait("serves")
-
-    def listen(self):
-        for line in self.process.stdout:
-            self.lines.put(line.split())
-        self.lines.put(["ended"])
-
-    def wait(self, word):
-        """The next line that begins with the word."""
-        until = time.monotonic() + PATIENCE
-        while True:
-            line = self.lines.get(timeout=max(0.1, until - time.monotonic()))
-            if line[0] == word:
-                return line[1:]
-            assert line[0] != "ended", "it ended before it said %s" % word
-
-    def stop(self):
-        self.process.stdin.close()
-        counts = self.wait("counts")
-        assert self.process.wait(PATIENCE) == 0
-        return dict(zip(counts[::2], map(int, counts[1::2])))
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-
-def until(what, condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "waited too long for " + what
-        time.sleep(0.05)
-
-
-def put(path, kind):
-    done = subprocess.run([PROGRAM, "put", path, kind], stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True)
-    return int(done.stdout.split()[1])
-
-
-def job(path, identity):
-    names = ("id", "state", "type", "priority", "executions", "crashes", "epoch", "owner")
-    return dict(zip(names, reader.jobs(path)[identity]))
-
-
-def go(path):
-    open(path + ".go", "w").close()
+import nodes, reader
+from nodes import Node, PATIENCE, go, job, put, until
 
 
 def a_stopped_node(path):
@@ -177,21 +119,4 @@ def processes_of_a_killed_node(path):
     third.stop()
 
 
-def main():
-    failed = 0
-    for test in (a_stopped_node, a_busy_node, a_killed_node, a_job_that_kills, processes_of_a_killed_node):
-        with tempfile.TemporaryDirectory(prefix="holdfast-stopped-") as folder:
-            path = folder + "/store.db"
-            try:
-                subprocess.run([PROGRAM, "put", path, "none"], check=True, stdout=subprocess.DEVNULL)
-                test(path)
-                wrong = [text for text in reader.broken(path) if "alert" not in text]
-                assert not wrong, wrong
-                print("ok", test.__name__, flush=True)
-            except (AssertionError, queue.Empty) as error:
-                failed += 1
-                print("FAILED %s: %r at line %s" % (test.__name__, error, error.__traceback__.tb_lineno), flush=True)
-    return failed
-
-
-sys.exit(main())
+sys.exit(nodes.run((a_stopped_node, a_busy_node, a_killed_node, a_job_that_kills, processes_of_a_killed_node)))

@@ -275,6 +275,8 @@ int hfi_sqlite_op_claim(struct hfi_sqlite *store, struct hfi_op_claim *op) {
     if (store->full)
         return hfi_fail(op->op.error, HF_ENOSPC, store->path, "free space; it is taken up again by itself",
                         "the disk is full, nothing new is started");
+    if (!hfi_sqlite_node_lives(store, op->node)) /* taken for dead: what it claimed now would be nobody's */
+        return store->fault != 0 ? store->fault : hfi_fail(op->op.error, HF_ESTALE, "node", NULL, "%lld is gone", (long long)op->node);
     if (look_around(store, op) != 0)
         return store->fault;
     hfi_hand_claim(&claim.reserve, op->node, op->now);

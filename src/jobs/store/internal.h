@@ -208,6 +208,7 @@ int hfi_sqlite_op_join(struct hfi_sqlite *store, struct hfi_op_join *op);
 int hfi_sqlite_op_beat(struct hfi_sqlite *store, struct hfi_op_beat *op);
 int hfi_sqlite_op_leave(struct hfi_sqlite *store, struct hfi_op_leave *op);
 int hfi_sqlite_op_nodes(struct hfi_sqlite *store, struct hfi_op_nodes *op);
+bool hfi_sqlite_node_lives(struct hfi_sqlite *store, int64_t node);
 int hfi_sqlite_node_gone(struct hfi_sqlite *store, int64_t node);
 void hfi_sqlite_locks_settle(struct hfi_sqlite *store, bool committed);
 void hfi_sqlite_locks_free(struct hfi_sqlite *store);

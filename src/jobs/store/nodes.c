@@ -177,31 +177,84 @@ static bool died_here(const struct hfi_sqlite *store, int64_t node) {
     return dead;
 }
 
-int hfi_sqlite_op_nodes(struct hfi_sqlite *store, struct hfi_op_nodes *op) {
-    size_t room = 0;
+static struct hfi_node_row *add_row(struct hfi_sqlite *store, struct hfi_op_nodes *op, size_t *room) {
+    if (op->count == *room) {
+        size_t more = *room > 0 ? *room * 2 : 8;
+        struct hfi_node_row *grown = hfi_realloc(op->rows, more * sizeof *grown);
+        if (!grown) {
+            hfi_sqlite_no_memory(store);
+            return NULL;
+        }
+        op->rows = grown;
+        *room = more;
+    }
+    struct hfi_node_row *row = &op->rows[op->count++];
+    memset(row, 0, sizeof *row);
+    return row;
+}
+
+static int add_live(struct hfi_sqlite *store, struct hfi_op_nodes *op, size_t *room) {
+    struct hfi_node_row *row;
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODES_LIVE);
-    op->rows = NULL;
-    op->count = 0;
     if (!statement)
         return store->fault;
     sqlite3_bind_int64(statement, 1, op->self);
-    while (hfi_sql_row(store, statement)) {
-        if (op->count == room) {
-            room = room > 0 ? room * 2 : 8;
-            struct hfi_node_row *grown = hfi_realloc(op->rows, room * sizeof *grown);
-            if (!grown) {
-                hfi_sqlite_no_memory(store);
-                break;
-            }
-            op->rows = grown;
-        }
-        struct hfi_node_row *row = &op->rows[op->count++];
-        *row = (struct hfi_node_row){.node = sqlite3_column_int64(statement, 0), .beat = sqlite3_column_int64(statement, 1)};
+    while (hfi_sql_row(store, statement) && (row = add_row(store, op, room)) != NULL) {
+        row->node = sqlite3_column_int64(statement, 0);
+        row->beat = sqlite3_column_int64(statement, 1);
         row->dead_on_host = died_here(store, row->node);
         hfi_text_copy(row->name, sizeof row->name, hfi_column_text(statement, 2));
     }
     hfi_sql_done(statement);
     return store->fault;
+}
+
+static bool is_listed(const struct hfi_op_nodes *op, size_t live, int64_t node) {
+    for (size_t i = 0; i < live; i++)
+        if (op->rows[i].node == node)
+            return true;
+    return node == op->self;
+}
+
+/* Owners of running jobs, one seek each; who has no live row is gone. */
+static int add_orphaning(struct hfi_sqlite *store, struct hfi_op_nodes *op, size_t *room) {
+    size_t live = op->count;
+    for (int64_t owner = INT64_MIN;;) {
+        sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_OWNER_NEXT);
+        if (!statement)
+            return store->fault;
+        sqlite3_bind_int64(statement, 1, owner);
+        bool more = hfi_sql_row(store, statement);
+        if (more)
+            owner = sqlite3_column_int64(statement, 0);
+        hfi_sql_done(statement);
+        if (!more)
+            return store->fault;
+        struct hfi_node_row *row = is_listed(op, live, owner) ? NULL : add_row(store, op, room);
+        if (row != NULL) {
+            row->node = owner;
+            row->gone = true;
+        }
+        if (store->fault != 0)
+            return store->fault;
+    }
+}
+
+int hfi_sqlite_op_nodes(struct hfi_sqlite *store, struct hfi_op_nodes *op) {
+    size_t room = 0;
+    op->rows = NULL;
+    op->count = 0;
+    return add_live(store, op, &room) != 0 ? store->fault : add_orphaning(store, op, &room);
+}
+
+bool hfi_sqlite_node_lives(struct hfi_sqlite *store, int64_t node) {
+    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODE_LIVE);
+    if (!statement)
+        return false;
+    sqlite3_bind_int64(statement, 1, node);
+    bool lives = hfi_sql_row(store, statement);
+    hfi_sql_done(statement);
+    return lives;
 }
 
 /* After the transaction: files of nodes that are gone go, those of a join that was rolled back too. */
