@@ -34,6 +34,13 @@ struct hfi_store *world_new_store(const char *kind, const struct hf_store_option
     return store;
 }
 
+static void join(void) {
+    struct hfi_op_join join = {.op = {.kind = HFI_OP_JOIN}, .name = "node-a", .host = "here", .boot = "boot-a",
+                               .pid = 1, .now = world.now};
+    assert_int_equal(world_do(&join.op), 0);
+    world.node = join.node;
+}
+
 int world_open(void **state) {
     struct hf_store_options options;
     struct hf_runner_options runner;
@@ -52,10 +59,7 @@ int world_open(void **state) {
     world.store = world_new_store(world.kind, &options);
     hfi_curve_default(&world.curve);
     assert_int_equal(hfi_rulebook_new(&runner, &world.book, NULL), 0);
-    struct hfi_op_join join = {.op = {.kind = HFI_OP_JOIN}, .name = "node-a", .host = "here", .boot = "boot-a",
-                               .pid = 1, .now = world.now};
-    assert_int_equal(world_do(&join.op), 0);
-    world.node = join.node;
+    join();
     return 0;
 }
 
@@ -80,8 +84,15 @@ int world_run(int argc, char **argv, const struct CMUnitTest *tests, size_t coun
 }
 
 int world_do(struct hfi_op *op) {
+    struct hfi_op_claim *claim = op->kind == HFI_OP_CLAIM ? (struct hfi_op_claim *)(void *)op : NULL;
     op->code = 1;
     world.store->ops->commit(world.store, &op, 1);
+    if (claim && op->code == HF_ESTALE && claim->node == world.node) { /* swept, or another store: it comes back */
+        join();
+        claim->node = world.node;
+        op->code = 1;
+        world.store->ops->commit(world.store, &op, 1);
+    }
     assert_true(op->code <= 0);
     return op->code;
 }

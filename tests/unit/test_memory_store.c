@@ -99,7 +99,10 @@ static int attempt(void *user) {
     int code = hfi_memory_store_new(&options, &store);
     if (code != 0)
         return code;
-    code = put_three(store);
+    struct hfi_op_join join = {.op = {.kind = HFI_OP_JOIN}, .name = "one", .host = "h", .boot = "b", .now = now};
+    code = run(store, &join.op);
+    if (code == 0)
+        code = put_three(store);
     if (code == 0)
         code = claim_all(store, jobs);
     if (code == 0)
