@@ -36,6 +36,16 @@ HF_API int hf_curve_exponential(struct hf_curve_options *options, int64_t base_m
 /* Fills the waits with n^power s + `plus_ms`, each ± `jitter` [S2.2]. HF_EINVAL: power 0 or > 8, plus < 0, jitter not in [0, 1]. Since 0.1. */
 HF_API int hf_curve_polynomial(struct hf_curve_options *options, uint32_t power, int64_t plus_ms, double jitter);
 
+/* The wait in ms after that many failures (1 first). Must always say the same for the same number: chance belongs to `jitter` (C15). */
+typedef int64_t (*hf_curve_fn)(uint32_t failures, void *user);
+/*
+ * Fills the waits with what `wait` says, asked once each, here and never again: the table is stored with the job, so every
+ * failure, a lapse found by another process too, waits the same [S1.6, S2.17]. The last one stays. Takes effect as a curve
+ * does: it replaces the policy of the levels behind it; set max_executions too, or they are the waits + 1. HF_EINVAL: a
+ * negative wait; the options are as before. Since 0.1.
+ */
+HF_API int hf_curve_from(struct hf_curve_options *options, hf_curve_fn wait, void *user);
+
 struct hf_queue_options {
     uint32_t size;
     const char *name;

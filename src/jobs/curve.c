@@ -163,3 +163,20 @@ int hf_curve_polynomial(struct hf_curve_options *options, uint32_t power, int64_
     options->jitter = jitter;
     return 0;
 }
+
+int hf_curve_from(struct hf_curve_options *options, hf_curve_fn wait, void *user) {
+    int64_t waits[HF_CURVE_MAX];
+    if (!has_room(options, END(curve_ms)) || !wait)
+        return HF_EINVAL;
+    for (uint32_t n = 1; n <= HF_CURVE_MAX; n++) {
+        waits[n - 1] = wait(n, user);
+        if (waits[n - 1] < 0)
+            return HF_EINVAL;
+    }
+    uint32_t length = HF_CURVE_MAX;
+    while (length > 1 && waits[length - 1] == waits[length - 2])
+        length--; /* the last one is used again and again */
+    memcpy(options->curve_ms, waits, sizeof waits);
+    options->curve_length = length;
+    return 0;
+}

@@ -104,6 +104,10 @@ static void by_result(struct hfi_execution *execution, struct hfi_event *event) 
     }
 }
 
+static bool proves_nothing_sent(const struct hf_outcome *outcome) {
+    return outcome->touched && outcome->sent == HF_SENT_NO;
+}
+
 /* Stopped for a reason, and the handler did not end with a word of its own that still counts. */
 static bool by_stop(struct hfi_execution *execution, struct hfi_event *event) {
     const struct hf_work *work = &execution->work;
@@ -126,6 +130,8 @@ static bool by_stop(struct hfi_execution *execution, struct hfi_event *event) {
         if (said || result == HF_RESULT_PERMANENT)
             return false;
         event->kind = HFI_EVENT_GIVEN_BACK;
+        if (execution->begun && work->type->options.kind == HF_KIND_NATIVE && !proves_nothing_sent(&work->ending.outcome))
+            event->may_have_sent = true; /* what its own code did nobody knows: one that must not be repeated is not */
         return true;
     case HFI_STOP_TIMEOUT:
         if (said)

@@ -357,6 +357,14 @@ static enum hf_result tell_and_hang(struct hf_work *work, void *user) {
     return hf_work_ok(work, NULL, 0);
 }
 
+/* In the child: which job was left, and of what type. */
+static void tell_left(enum hf_log_level level, const char *event, const char *fields, void *user) {
+    (void)level;
+    (void)user;
+    if (strcmp(event, "job.left") == 0 && write(told, fields, strlen(fields)) < 0)
+        _exit(98);
+}
+
 static pid_t run_in_child(int *ready, int64_t drain_timeout_ms) {
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);
@@ -364,7 +372,7 @@ static pid_t run_in_child(int *ready, int64_t drain_timeout_ms) {
     if (child == 0) {
         close(pipes[0]);
         told = pipes[1];
-        hf_log_set(HF_LOG_ERROR + 1, NULL, NULL);
+        hf_log_set(HF_LOG_ERROR, tell_left, NULL);
         struct hf_store *store = open_store(false);
         struct hf_runner_options options;
         struct hf_type_options type = hf_type_native("hang");
@@ -428,7 +436,7 @@ static void a_killed_runner_loses_no_job(void **state) {
     hf_store_close(store);
 }
 
-/* S3.4, I26: a handler that never returns cannot hold the process: it exits with 1, the job is left to its lease. */
+/* S3.4, I26: a handler that never returns cannot hold the process: it exits with 1 and names it; the job is left to its lease. */
 static void what_never_returns_is_left_behind(void **state) {
     (void)state;
     struct hf_store *store = open_store(true);
@@ -440,8 +448,14 @@ static void what_never_returns_is_left_behind(void **state) {
     pid_t child = run_in_child(&ready, 50);
     assert_int_equal(read(ready, &byte, 1), 1);
     kill(child, SIGTERM);
+    char left[600] = "";
+    size_t length = 0;
+    for (ssize_t got; length + 1 < sizeof left && (got = read(ready, left + length, sizeof left - 1 - length)) > 0;)
+        length += (size_t)got;
     waitpid(child, &status, 0);
     close(ready);
+    assert_non_null(strstr(left, "\"job\":1"));
+    assert_non_null(strstr(left, "\"type\":\"hang\""));
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
     store = open_store(false);

@@ -432,6 +432,8 @@ static void places_are_exact(void **state) {
     expect("store: ''\n", "config.secret", 1, 8);
     expect("jobs:\n  j: {kind: noop, curve: {factor: 2, base: 1s, cap: 500ms}}\n", "config.curve", 2, 26);
     expect("jobs:\n  j: {kind: noop, curve: {poly: 2, factor: 2}}\n", "config.curve", 2, 26); /* S2.4 */
+    expect("jobs:\n  j: {kind: noop, curve: {factor: 2}}\n", "config.curve", 2, 26); /* S2.4: nothing to multiply */
+    expect("jobs:\n  j: {kind: noop, curve: {cap: 5m, jitter: 0.1}}\n", "config.curve", 2, 26);
     expect("downstreams:\n  d: {url: http://d, hedge: {delay: p99}}\n", "config.type", 2, 37);
     expect("downstreams:\n  d: {url: http://d, hedge: {max: 5}}\n", "config.range", 2, 35);
     expect("jobs:\n  j: {kind: noop, max_executions: 0}\n", "config.range", 2, 35);          /* S2.12 */

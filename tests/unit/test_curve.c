@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The long curve: S0.6, S0.7, S1.5, S1.6, S2.2, S2.3, S4.1, I34, I37, I68, C5. */
+/* The long curve: S0.6, S0.7, S1.3, S1.5, S1.6, S2.2, S2.3, S4.1, I34, I37, I68, C5. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -188,6 +188,94 @@ static void equal_but_for_the_id(void **state) {
     assert_false(hfi_curve_equal(&a, &b));
 }
 
+struct asked {
+    uint32_t calls, first, last;
+};
+
+static int64_t seven_times_n(uint32_t failures, void *user) {
+    struct asked *asked = user;
+    asked->first = asked->calls == 0 ? failures : asked->first;
+    asked->last = failures;
+    asked->calls++;
+    return failures < 20 ? 7000 * (int64_t)failures : 140000;
+}
+
+static int64_t negative_late(uint32_t failures, void *user) {
+    (void)user;
+    return failures < 60 ? 1 : -1;
+}
+
+/* S2.17: a function of the failures made, 1 first. S1.6, C15: asked once for each and never again. */
+static void a_function_becomes_a_table_S1_6_S2_17(void **state) {
+    (void)state;
+    struct hf_curve_options options;
+    struct asked asked = {0};
+    hf_curve_options_init(&options);
+    assert_int_equal(hf_curve_from(&options, seven_times_n, &asked), 0);
+    assert_int_equal(asked.calls, HF_CURVE_MAX);
+    assert_int_equal(asked.first, 1);
+    assert_int_equal(asked.last, HF_CURVE_MAX);
+    assert_int_equal(options.curve_length, 20); /* the rest repeats the last */
+    assert_int_equal(options.curve_ms[0], 7000);
+    assert_int_equal(options.curve_ms[18], 19 * 7000);
+    assert_int_equal(options.curve_ms[19], 140000);
+    assert_int_equal(options.max_executions, 0); /* as set, or not */
+    struct hf_curve_options before = options;
+    assert_int_equal(hf_curve_from(&options, negative_late, NULL), HF_EINVAL);
+    assert_int_equal(hf_curve_from(&options, NULL, NULL), HF_EINVAL);
+    assert_int_equal(hf_curve_from(NULL, seven_times_n, &asked), HF_EINVAL);
+    assert_memory_equal(&options, &before, sizeof before);
+}
+
+/* S1.3: a constant, however it is said. I64: half a second stays half a second. */
+static void a_constant_of_half_a_second_S1_3_I64(void **state) {
+    (void)state;
+    struct hfi_curve said, made;
+    struct hf_curve_options options;
+    assert_int_equal(hfi_curve_parse("500ms", &said), 0);
+    hfi_curve_exponential(&made, 9, 500, 1000, 0);
+    hf_curve_options_init(&options);
+    assert_int_equal(hf_curve_exponential(&options, 500, 1, 0), 0);
+    assert_int_equal(options.curve_length, 1);
+    for (uint64_t n = 1; n <= 20; n++) {
+        assert_int_equal(hfi_curve_wait_ms(&said, n, n), 500);
+        assert_int_equal(hfi_curve_wait_ms(&made, n, n), 500);
+    }
+}
+
+/* I68: with jitter too: within its share of the plain wait, and within the cap, for any n and any chance. */
+static void jitter_stays_within_its_share_and_the_cap_I68(void **state) {
+    (void)state;
+    struct hfi_curve curves[5];
+    struct hf_curve_options own;
+    struct asked asked = {0};
+    struct hfi_random random;
+    hfi_random_seed(&random, test_seed("jitter_stays_within_its_share_and_the_cap"));
+    hf_curve_options_init(&own);
+    assert_int_equal(hf_curve_from(&own, seven_times_n, &asked), 0);
+    hfi_curve_default(&curves[0]);
+    hfi_curve_exponential(&curves[1], 10, 2000, 2000, 300000);
+    hfi_curve_polynomial(&curves[2], 10, 4, 15000);
+    assert_int_equal(hfi_curve_parse("5s,5m,5h", &curves[3]), 0);
+    hfi_curve_default(&curves[4]);
+    curves[4].length = own.curve_length;
+    memcpy(curves[4].waits_ms, own.curve_ms, sizeof own.curve_ms);
+    for (size_t c = 0; c < 5; c++)
+        for (int i = 0; i < 20000; i++) {
+            struct hfi_curve plain = curves[c];
+            uint64_t n = 1 + hfi_random_below(&random, i % 2 == 0 ? 100 : 1000000);
+            plain.cap_ms = plain.jitter_permille = 0;
+            int64_t wait = hfi_curve_wait_ms(&plain, n, 0);
+            curves[c].jitter_permille = (uint32_t)hfi_random_below(&random, 1001);
+            curves[c].cap_ms = (int64_t)hfi_random_below(&random, 400000);
+            int64_t spread = hfi_curve_wait_ms(&curves[c], n, hfi_random_below(&random, UINT64_MAX));
+            double most = (double)wait * (1 + curves[c].jitter_permille / 1000.0) + 1, cap = (double)curves[c].cap_ms;
+            assert_true(spread >= 0 && (double)spread <= most && (cap == 0 || (double)spread <= cap));
+            assert_true((cap > 0 && (double)spread >= cap) ||
+                        (double)spread >= (double)wait * (1 - curves[c].jitter_permille / 1000.0) - 1);
+        }
+}
+
 static void public_fillers_check_their_arguments(void **state) {
     (void)state;
     struct hf_curve_options options;
@@ -225,6 +313,9 @@ int main(void) {
         cmocka_unit_test(no_number_of_failures_overflows_I68),
         cmocka_unit_test(wrong_texts_are_refused),
         cmocka_unit_test(equal_but_for_the_id),
+        cmocka_unit_test(a_function_becomes_a_table_S1_6_S2_17),
+        cmocka_unit_test(a_constant_of_half_a_second_S1_3_I64),
+        cmocka_unit_test(jitter_stays_within_its_share_and_the_cap_I68),
         cmocka_unit_test(three_weeks_F9),
         cmocka_unit_test(public_fillers_check_their_arguments),
     };

@@ -39,6 +39,26 @@ static void rides_the_curve_to_death(void **state) {
     assert_int_equal(job.failures, 6);
 }
 
+/* S2.1: executions are counted, the first one included: 5 = 1 + 4. S2.5: 0 retries = 1 execution: the first failure dies. */
+static void executions_include_the_first_S2_1(void **state) {
+    (void)state;
+    for (uint32_t max = 1; max <= 10; max++) {
+        fresh(NULL);
+        curve.max_executions = max;
+        int64_t now = T0;
+        uint32_t retries = 0;
+        start(now);
+        for (fail_transient(now); job.state == HF_JOB_PENDING; fail_transient(now)) {
+            now = job.run_at_us;
+            start(now);
+            retries++;
+        }
+        assert_int_equal(job.state, HF_JOB_DEAD);
+        assert_int_equal(retries, max - 1);
+        assert_int_equal(job.executions, max);
+    }
+}
+
 static void max_executions_closest_wins_S2_11(void **state) {
     (void)state;
     struct hfi_curve own = {.max_executions = 4, .length = 1, .waits_ms = {500}};
@@ -460,6 +480,7 @@ static void far_times_saturate_I68(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(rides_the_curve_to_death),
+        TEST(executions_include_the_first_S2_1),
         TEST(max_executions_closest_wins_S2_11),
         TEST(permanent_and_poison_die_at_once_S0_12_S4_2),
         TEST(no_failure_becomes_success_S0_1),

@@ -116,6 +116,25 @@ static void closest_policy_wins(void **state) {
     hfi_rulebook_free(book);
 }
 
+/* S2.6: per type or global, the type wins, and `none` is a value of both. C18: 2 m unless somebody says otherwise. */
+static void the_types_execution_timeout_wins_S2_6(void **state) {
+    (void)state;
+    static const struct {
+        int64_t global, type, expected;
+    } cases[] = {{120000, -1, 120000}, {5000, -1, 5000}, {5000, 7000, 7000}, {5000, 0, 0}, {0, -1, 0}, {0, 9, 9}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hf_type_options type = noop("limited");
+        struct hfi_rulebook *book;
+        options.execution_timeout_ms = cases[i].global;
+        type.execution_timeout_ms = cases[i].type;
+        options.types = &type;
+        options.type_count = 1;
+        assert_int_equal(hfi_rulebook_new(&options, &book, &error), 0);
+        assert_int_equal(hfi_rulebook_type(book, "limited")->execution_timeout_ms, cases[i].expected);
+        hfi_rulebook_free(book);
+    }
+}
+
 static void everything_is_copied(void **state) {
     (void)state;
     struct hfi_rulebook *book;
@@ -366,6 +385,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(defaults_are_the_seed_s),
         TEST(closest_policy_wins),
+        TEST(the_types_execution_timeout_wins_S2_6),
         TEST(everything_is_copied),
         TEST(second_registration_is_refused_S0_8),
         TEST(wrong_types_are_refused_at_once),
