@@ -172,6 +172,25 @@ static void requeue_runs_the_same_job_from_the_top(void **state) { /* S1.19, C1,
     assert_int_equal(world_counts().alerts_unsent, 4);
 }
 
+static void a_redriven_job_dies_as_any_other(void **state) { /* I41 */
+    (void)state;
+    struct hf_dead_action action = world_action("ann");
+    int64_t id, dead_id = world_die("a", &id);
+    uint64_t alerts = world_counts().alerts_unsent;
+    struct hfi_op_redrive op = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = dead_id, .action = &action, .now = world.now};
+    assert_true(alerts > 0);
+    assert_int_equal(world_do(&op.op), 0);
+    struct hfi_job *job = world_start_type("a");
+    assert_int_equal(job->id, op.new_job);
+    assert_int_equal(world_fail(&job, true), 0);
+    assert_int_equal(world_dead_count(-1), 2);
+    assert_int_equal(world_dead(dead_id)->new_job_id, op.new_job);
+    assert_string_equal(world_dead(dead_id)->new_job_outcome, "dead");
+    assert_int_equal(world_dead(dead_id + 1)->job_id, op.new_job);
+    assert_int_equal(world_dead(dead_id + 1)->status, HF_DEAD_DEAD);
+    assert_int_equal(world_counts().alerts_unsent, 2 * alerts);
+}
+
 static void requeue_keeps_or_changes_the_key(void **state) {
     (void)state;
     char before[HFI_KEY_MAX + 1];
@@ -253,6 +272,7 @@ static void a_dead_letter_is_settled_once(void **state) { /* S0.14, S0.17 */
 WORLD_MAIN(WORLD_TEST(redrive_makes_a_new_job_of_the_snapshot),
            WORLD_TEST(a_redriven_job_outlives_the_purge_byte_by_byte), WORLD_TEST(a_corrected_payload_needs_a_new_key),
            WORLD_TEST(redrive_into_a_taken_unique_key_is_refused), WORLD_TEST(unknown_dead_letters_and_jobs_are_enoent),
-           WORLD_TEST(requeue_runs_the_same_job_from_the_top), WORLD_TEST(requeue_keeps_or_changes_the_key),
+           WORLD_TEST(requeue_runs_the_same_job_from_the_top), WORLD_TEST(a_redriven_job_dies_as_any_other),
+           WORLD_TEST(requeue_keeps_or_changes_the_key),
            WORLD_TEST(requeue_in_any_other_state_changes_nothing), WORLD_TEST(a_redriven_death_cannot_be_requeued_too),
            WORLD_TEST(a_dead_letter_is_settled_once))

@@ -184,7 +184,7 @@ static void joining_waits_for_the_store_and_can_be_stopped(void **state) {
     stage_close(&stage);
 }
 
-/* S1.15, S1.28, I33: jobs of a type nobody has are put aside one by one; the others run. */
+/* S1.15, S1.28, I21, I33: jobs of a type nobody has are put aside one by one; the others run. */
 static void unknown_types_are_quarantined_and_only_they(void **state) {
     (void)state;
     struct stage stage;

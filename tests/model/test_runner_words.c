@@ -212,6 +212,39 @@ static void two_payload_versions_wait_together(void **state) {
         assert_memory_equal(look(ids[i])->payload, i % 2 == 0 ? "v1" : "v2", 2);
 }
 
+/*
+ * S3.14: after 30 days the payload means nothing to the handler any more: that job alone is put aside, with its payload and
+ * a reason for a person, and the next one runs.
+ */
+static void reads_v2_only(struct hf_work *work) {
+    size_t length;
+    const char *payload = hf_work_payload(work, &length);
+    bool known = length == 2 && memcmp(payload, "v2", 2) == 0;
+    finish(work, known ? hf_work_ok(work, NULL, 0) : hf_work_permanent(work, "payload.unreadable", "not of version 2"));
+}
+
+static void a_payload_that_drifted_is_put_aside_S3_14(void **state) {
+    (void)state;
+    int64_t ids[2];
+    play.act = reads_v2_only;
+    for (int i = 0; i < 2; i++) {
+        struct hf_job_spec spec = hf_job_of("mail", i == 0 ? "v1" : "v2");
+        spec.run_at_us = wall_us() + 30 * 86400 * SECOND;
+        ids[i] = stage_put(&stage, &spec);
+    }
+    stage_advance(&stage, INT64_C(30) * 86400000 - 1000);
+    stage_begin(&stage, 0, &options); /* the node of another version */
+    stage_advance(&stage, 900);
+    assert_int_equal(play.starts, 0);
+    stage_advance(&stage, 1000);
+    assert_int_equal(look(ids[0])->state, HF_JOB_DEAD);
+    assert_int_equal(look(ids[0])->executions, 1);
+    assert_string_equal(look(ids[0])->error_type, "payload.unreadable");
+    assert_memory_equal(look(ids[0])->payload, "v1", 2);
+    assert_int_equal(look(ids[1])->state, HF_JOB_SUCCEEDED);
+    assert_false(stage_over(&stage, 0));
+}
+
 /* S1.26: wire name, default queue and labels of the type; an enqueue may choose another queue. */
 static void a_type_has_labels_and_jobs_any_queue(void **state) {
     (void)state;
@@ -471,6 +504,7 @@ int main(void) {
         TEST(flaky_succeeds_on_the_third),
         TEST(each_execution_is_a_fresh_one),
         TEST(two_payload_versions_wait_together),
+        TEST(a_payload_that_drifted_is_put_aside_S3_14),
         TEST(a_type_has_labels_and_jobs_any_queue),
         TEST(a_snooze_is_no_failure),
         TEST(a_hundred_thousand_snoozes),

@@ -1,18 +1,36 @@
 # SPDX-License-Identifier: MIT
 """Each numbered behaviour is cited by a test: a name or comment in tests/ that holds its number. The lists stand here: bugs
 and wishes met in this field (B breaker, W windows and clocks, R retries, A Retry-After, L the libraries below, F wishes, V
-what the configuration check proves), and the behaviours of the reference systems that the resilience half answers for."""
+what the configuration check proves; I bugs of job runners), and the behaviours of the reference systems that the resilience
+half and the runner answer for."""
 import re
 
 import common
 
 COUNTS = {'B': 33, 'W': 12, 'R': 24, 'A': 8, 'L': 8, 'F': 9, 'V': 15}
-SYSTEM_0 = [1, 2, 3, 4, 5, 28, 29, 30, 31]
+SYSTEMS = {
+    0: [*range(1, 12), *range(28, 32), 35, 36],
+    1: [*range(1, 27), 29],
+    2: [*range(1, 18), 33],
+    3: [*range(2, 16), 17, 20, 22, 23],
+    4: [*range(1, 9), 11, 12, 13],
+}
+RUNNER = 96
+# Lines I that belong to what is not there yet.
+LATER = {
+    'the store on PostgreSQL': [10, 22, 23, 71, 72],  # 10: a store that can stall
+    'schedules': [31, 49, *range(52, 61), 94],
+    'the dashboard': [84, 85],
+    'fuzzing of the parsers of schedules and protocols': [86],
+    'tasks of redrive': [89],
+}
 
 
 def wanted():
     numbers = ['%s%d' % (letter, number) for letter, count in COUNTS.items() for number in range(1, count + 1)]
-    return numbers + ['S0.%d' % number for number in SYSTEM_0]
+    later = [number for lines in LATER.values() for number in lines]
+    numbers += ['I%d' % number for number in range(1, RUNNER + 1) if number not in later]
+    return numbers + ['S%d.%d' % (system, number) for system, lines in SYSTEMS.items() for number in lines]
 
 
 def check(root):
@@ -22,9 +40,9 @@ def check(root):
             continue
         # A function's name spells S0.30 as s0_30 and B7 as b7.
         text = common.read(root, path)
-        cited.update(re.findall(r'(?<![A-Za-z0-9.])(?:S\d+\.\d+|[BWRALFV]\d+)(?![0-9])', text))
-        cited.update('S%s.%s' % pair for pair in re.findall(r'(?<![A-Za-z0-9])s(\d)_(\d+)(?![0-9])', text))
-        cited.update(name.upper() for name in re.findall(r'(?<![A-Za-z0-9])([bwralfv]\d+)(?=_[a-z])', text))
+        cited.update(re.findall(r'(?<![A-Za-z0-9.])(?:S\d+\.\d+|[BWRALFVI]\d+)(?![0-9])', text))
+        cited.update('S%s.%s' % pair for pair in re.findall(r'(?<![A-Za-z0-9])[sS](\d)_(\d+)(?![0-9])', text))
+        cited.update(name.upper() for name in re.findall(r'(?<![A-Za-z0-9])([bwralfvi]\d+)(?=_[a-z])', text))
     return ['no test cites %s' % number for number in wanted() if number not in cited]
 
 

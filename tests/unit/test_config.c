@@ -318,6 +318,16 @@ static void curves_are_worked_out(void **state) {
     hfi_config_free(&config);
 }
 
+/* S3.9: how often to ask and how long a command may take are settings; the schema comes with the first open (test_sqlite_open). */
+static void polls_and_limits_are_settings_S3_9(void **state) {
+    struct hfi_config config;
+    (void)state;
+    assert_int_equal(READ(&config, "node: {poll: 500ms}\ndefaults: {execution_timeout: 5m}\n"), 0);
+    assert_int_equal(config.runner.poll_ms, 500);
+    assert_int_equal(config.runner.execution_timeout_ms, 300000);
+    hfi_config_free(&config);
+}
+
 static void the_closest_curve_replaces_and_executions_alone_keep_it(void **state) {
     struct hfi_config config;
     struct hf_curve_options policy;
@@ -562,6 +572,7 @@ int main(void) {
         cmocka_unit_test(labels_and_abandonment_arrive),
         cmocka_unit_test(safety_of_a_downstream_arrives),
         cmocka_unit_test(curves_are_worked_out),
+        cmocka_unit_test(polls_and_limits_are_settings_S3_9),
         cmocka_unit_test(the_closest_curve_replaces_and_executions_alone_keep_it),
         cmocka_unit_test(f5_downstreams_start_with_the_defaults),
         cmocka_unit_test(own_keys_are_refused_and_named),
