@@ -336,6 +336,14 @@ HF_API struct hf_downstream *hf_runner_downstream(struct hf_runner *runner, cons
  */
 HF_API int hf_runner_reload(struct hf_runner *runner, const struct hf_downstream_options *downstreams, size_t count,
                             struct hf_error *error);
+/*
+ * Other numbers for a running node, from these options: the queues' order, weight, concurrency, global_concurrency and
+ * aging_ms (a queue that is not there any more has the defaults), drain_timeout_ms, and all keep_…_ms. Everything else in
+ * them has to be what a start would take, but stays as it was. Jobs that run keep their slots. No more threads are made for
+ * native handlers than the options of the start had slots. HF_EINVAL, HF_ECONFIG, HF_EEXIST, HF_ENOMEM: nothing is changed.
+ * Any thread, before, during and after the run. Since 0.1.
+ */
+HF_API int hf_runner_tune(struct hf_runner *runner, const struct hf_runner_options *options, struct hf_error *error);
 
 HF_END
 

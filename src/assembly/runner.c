@@ -44,6 +44,7 @@ struct hf_runner {
     unsigned stops_seen;    /* the loop's */
     struct hfi_task begin, reload;
     _Atomic bool reload_posted;
+    _Atomic(struct change *) change; /* for the loop to take up; NULL none */
     pthread_mutex_t lock; /* of stage, result, threaded */
     pthread_cond_t over;
     enum stage stage;
@@ -52,15 +53,28 @@ struct hf_runner {
     int result;
 };
 
+/* Options that a running node is to have from now on. */
+struct change {
+    struct hfi_keep keep;
+    struct hf_runner_options options;
+};
+
+static void free_change(struct change *change) {
+    if (change == NULL)
+        return;
+    hfi_keep_free(&change->keep);
+    hfi_free(change);
+}
+
 /* ------------------------------------------------------------------ its options, copied */
 
 static const void *item(const void *array, uint32_t step, size_t index) {
     return (const char *)array + index * step;
 }
 
-static int copy_queues(struct hf_runner *runner, const struct hf_runner_options *given) {
+static int copy_queues(struct hfi_keep *keep, const struct hf_runner_options *given, struct hf_runner_options *options) {
     size_t count = given->queue_count;
-    struct hf_queue_options *queues = hfi_keep_alloc(&runner->keep, (count + 1) * sizeof *queues);
+    struct hf_queue_options *queues = hfi_keep_alloc(keep, (count + 1) * sizeof *queues);
     if (queues == NULL)
         return HF_ENOMEM;
     for (size_t i = 0; i < count; i++) {
@@ -68,12 +82,13 @@ static int copy_queues(struct hf_runner *runner, const struct hf_runner_options 
         hf_queue_options_init(&queues[i]);
         memcpy(&queues[i], from, from->size < sizeof *queues ? from->size : sizeof *queues);
         queues[i].size = (uint32_t)sizeof *queues;
-        queues[i].name = hfi_keep_text(&runner->keep, from->name);
+        queues[i].name = hfi_keep_text(keep, from->name);
         queues[i].curve = NULL; /* the rulebook has it */
         if (queues[i].name == NULL)
             return HF_ENOMEM;
     }
-    runner->options.queue_options = queues;
+    options->queue_options = queues;
+    options->queue_count = count;
     return 0;
 }
 
@@ -130,7 +145,7 @@ static int copy_options(struct hf_runner *runner, const struct hf_runner_options
         if (options->queues == NULL && given->queue_filter_count > 0)
             return HF_ENOMEM;
     }
-    int code = copy_queues(runner, given);
+    int code = copy_queues(&runner->keep, given, options);
     if (code == 0)
         code = copy_limits(runner, given);
     return code != 0 ? code : copy_webhooks(runner, given);
@@ -212,6 +227,7 @@ static void free_parts(struct hf_runner *runner) {
     hfi_rulebook_free(runner->book);
     if (runner->stop_fd >= 0)
         close(runner->stop_fd);
+    free_change(atomic_load(&runner->change));
     hfi_keep_free(&runner->keep);
     pthread_cond_destroy(&runner->over);
     pthread_mutex_destroy(&runner->lock);
@@ -368,7 +384,53 @@ static void reloaded(struct hfi_task *task, void *user) {
     (void)task;
     struct hf_runner *runner = user;
     atomic_store(&runner->reload_posted, false);
+    struct change *change = atomic_exchange(&runner->change, NULL);
+    if (change != NULL) {
+        struct hf_runner_options *options = &runner->options; /* these fields are the loop thread's alone */
+        options->drain_timeout_ms = change->options.drain_timeout_ms;
+        options->keep_succeeded_ms = change->options.keep_succeeded_ms;
+        options->keep_cancelled_ms = change->options.keep_cancelled_ms;
+        options->keep_dead_ms = change->options.keep_dead_ms;
+        options->keep_quarantined_ms = change->options.keep_quarantined_ms;
+        options->keep_dead_letters_ms = change->options.keep_dead_letters_ms;
+        options->keep_inbox_ms = change->options.keep_inbox_ms;
+        hfi_runner_tune(runner->node, &change->options);
+        free_change(change);
+    }
     hfi_runner_reload(runner->node);
+}
+
+static void post_reload(struct hf_runner *runner) {
+    if (atomic_exchange(&runner->reload_posted, true))
+        return;
+    runner->reload.run = reloaded;
+    runner->reload.user = runner;
+    runner->loop->ops->post(runner->loop, &runner->reload);
+}
+
+int hf_runner_tune(struct hf_runner *runner, const struct hf_runner_options *given, struct hf_error *error) {
+    struct hfi_rulebook *book = NULL;
+    if (runner == NULL || given == NULL)
+        return hfi_fail(error, HF_EINVAL, "runner", NULL, "no runner or no options");
+    int code = hfi_rulebook_new(given, &book, error); /* what a start would refuse is refused */
+    hfi_rulebook_free(book);
+    if (code != 0)
+        return code;
+    struct change *change = hfi_alloc(sizeof *change);
+    if (change == NULL)
+        return hfi_fail(error, HF_ENOMEM, "runner", NULL, "no memory");
+    hf_runner_options_init(&change->options);
+    memcpy(&change->options, given, given->size < sizeof change->options ? given->size : sizeof change->options);
+    code = change->options.drain_timeout_ms < 0
+               ? hfi_fail(error, HF_ECONFIG, "node.drain_timeout", "0 or more", "negative")
+               : copy_queues(&change->keep, given, &change->options);
+    if (code != 0) {
+        free_change(change);
+        return code == HF_ENOMEM ? hfi_fail(error, code, "runner", NULL, "no memory") : code;
+    }
+    free_change(atomic_exchange(&runner->change, change));
+    post_reload(runner);
+    return 0;
 }
 
 static const struct hf_downstream_options *find_downstream(const struct hf_downstream_options *downstreams, size_t count,
@@ -408,11 +470,8 @@ int hf_runner_reload(struct hf_runner *runner, const struct hf_downstream_option
         code = hfi_ladder_prove(runner->book, downstreams, count, runner->options.max_calls_per_job, error);
     if (code == 0)
         code = hf_client_reload(runner->client, downstreams, count, error);
-    if (code == 0 && !atomic_exchange(&runner->reload_posted, true)) {
-        runner->reload.run = reloaded;
-        runner->reload.user = runner;
-        runner->loop->ops->post(runner->loop, &runner->reload);
-    }
+    if (code == 0)
+        post_reload(runner);
     return code;
 }
 

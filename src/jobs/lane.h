@@ -98,6 +98,8 @@ struct hfi_lanes {
 
 /* `options` gives queues, workers and the filter, borrowed. 0 or HF_ENOMEM. */
 int hfi_lanes_init(struct hfi_lanes *lanes, const struct hf_runner_options *options, uint32_t async_max);
+/* The queues have these numbers from now on, or the defaults; jobs that run keep their slots. Between two rounds. */
+void hfi_lanes_tune(struct hfi_lanes *lanes, const struct hf_runner_options *options);
 void hfi_lanes_end(struct hfi_lanes *lanes);
 
 /* The lane of that id, or NULL. */

@@ -355,6 +355,10 @@ bool hfi_runner_abandoned(const struct hfi_runner *runner) {
     return runner->abandoned;
 }
 
+void hfi_runner_tune(struct hfi_runner *runner, const struct hf_runner_options *options) {
+    hfi_lanes_tune(&runner->lanes, options);
+}
+
 void hfi_runner_reload(struct hfi_runner *runner) {
     hfi_park_reload(runner);
     if (runner->life == HFI_LIFE_RUNNING)

@@ -38,6 +38,7 @@ void hfi_runner_begin(struct hfi_runner *runner);
 void hfi_runner_drain(struct hfi_runner *runner); /* a second call hurries */
 void hfi_runner_wake(struct hfi_runner *runner);  /* something may be due */
 void hfi_runner_relayed(struct hfi_runner *runner); /* outboxes: messages died, or they are empty now */
+void hfi_runner_tune(struct hfi_runner *runner, const struct hf_runner_options *options); /* queues have other numbers */
 void hfi_runner_reload(struct hfi_runner *runner); /* the caller has other downstreams */
 
 bool hfi_runner_abandoned(const struct hfi_runner *runner); /* after `ended`: a handler never returned, nothing can be freed */

@@ -207,6 +207,26 @@ def sighup_reloads(folder):
     end(node)
 
 
+def sighup_changes_numbers(folder):
+    """A node that would drain for ten minutes is told 100 ms; queues, drain and retention need no restart, a curve does."""
+    place = Place(folder)
+    with open(os.path.join(folder, 'holdfast.yaml'), encoding='utf-8') as file:
+        text = file.read()
+    place.run('enqueue', 'hang')
+    node = place.start()
+    place.wait_running()
+    more = 'retention: {succeeded: 1d}\nqueues: {b: {order: 1, weight: 3, concurrency: 2, aging: 1m}}\n'
+    place.write(text.replace('10m', '100ms') + more)
+    node.send_signal(signal.SIGHUP)
+    assert until(node, 'config.reloaded')['needs_restart'] == []
+    place.write(text.replace('10m', '100ms').replace('{drain', '{workers: 3, drain') + more.replace('order: 1', 'curve: [1s]'))
+    node.send_signal(signal.SIGHUP)
+    assert until(node, 'config.reloaded')['needs_restart'] == ['node', 'queues']
+    node.send_signal(signal.SIGTERM)
+    end(node)
+    assert place.job(1)['give_backs'] == 1
+
+
 def isolation_survives_a_restart(folder):
     """F6: list, show, isolate and close one downstream; what is isolated stays so over a restart, and nothing probes it."""
     place = Place(folder)
@@ -270,7 +290,7 @@ def a_hung_loop_ends_the_process(folder):
 
 for case in (sigterm_gives_back, sigint_twice_hurries, two_nodes_share_a_file, killed_node_loses_nothing, errors_stop_the_start,
              queues_are_filtered, open_breaker_is_shown, sighup_reloads, isolation_survives_a_restart,
-             systemd_is_told, a_hung_loop_ends_the_process):
+             sighup_changes_numbers, systemd_is_told, a_hung_loop_ends_the_process):
     with tempfile.TemporaryDirectory() as temporary:
         case(temporary)
         print('ok', case.__name__)

@@ -118,6 +118,40 @@ static void queues_of_one_order_share_by_weight(void **state) {
     hfi_lanes_end(&stage.lanes);
 }
 
+/* Other numbers while jobs run: the new order holds at once, and no slot in use is lost or counted twice. */
+static void numbers_change_while_jobs_run(void **state) {
+    (void)state;
+    struct stage stage;
+    begin(&stage, 8);
+    set_queue(&stage, 0, "a", 1, 1, 0);
+    set_queue(&stage, 1, "b", 2, 1, 0);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
+    struct hfi_lane *a = add(&stage, 1, "a", &stage.noop, NULL);
+    add(&stage, 2, "b", &stage.noop, NULL);
+    admit(&stage, 4);
+    claim_all(&stage);
+    assert_int_equal(granted(&stage, 1), 4);
+    assert_int_equal(stage.lanes.pool_used[HFI_POOL_ASYNC], 4);
+    set_queue(&stage, 0, "a", 9, 1, 2); /* last, with two slots of its own: it holds four */
+    set_queue(&stage, 1, "b", 2, 1, 0);
+    hfi_lanes_tune(&stage.lanes, &stage.options);
+    assert_int_equal(stage.lanes.pool_used[HFI_POOL_ASYNC], 0);
+    admit(&stage, 10);
+    claim_all(&stage);
+    assert_int_equal(granted(&stage, 1), 0);
+    assert_int_equal(granted(&stage, 2), 10);
+    for (int i = 0; i < 3; i++)
+        hfi_lane_release(&stage.lanes, a, false);
+    assert_int_equal(stage.lanes.pool_used[HFI_POOL_ASYNC], 10);
+    stage.options.queue_count = 0; /* both are as any queue now */
+    hfi_lanes_tune(&stage.lanes, &stage.options);
+    assert_int_equal(stage.lanes.pool_used[HFI_POOL_ASYNC], 11);
+    hfi_lane_release(&stage.lanes, a, false);
+    assert_int_equal(stage.lanes.pool_used[HFI_POOL_ASYNC], 10);
+    assert_int_equal(hfi_lanes_find(&stage.lanes, 1)->queue->order, 100);
+    hfi_lanes_end(&stage.lanes);
+}
+
 static void lanes_of_a_queue_take_turns(void **state) {
     (void)state;
     struct stage stage;
@@ -407,6 +441,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lower_orders_go_first),
         cmocka_unit_test(queues_of_one_order_share_by_weight),
+        cmocka_unit_test(numbers_change_while_jobs_run),
         cmocka_unit_test(lanes_of_a_queue_take_turns),
         cmocka_unit_test(concurrency_is_a_queues_own),
         cmocka_unit_test(a_hanging_queue_never_keeps_another_from_starting),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SIGHUP of `holdfast run`: reads the configuration again, proves it whole, and hands the downstreams to the node. Must
+ * SIGHUP of `holdfast run`: reads the configuration again, proves it whole, and hands to the node what it can change. Must
  * never change anything when the file has an error, nor keep quiet about a change that needs a restart. Its own thread.
  */
 #include "program/commands/reload.h"
@@ -55,14 +55,52 @@ static bool same(const struct hfi_node *a, const struct hfi_node *b) {
     return !left && !right;
 }
 
-/* The sections, but for the downstreams, that one of the two has otherwise than the other. */
+/* What a running node takes over: whole sections, or these keys of `node` and of each queue. */
+static bool whole(const char *section) {
+    return strcmp(section, "downstreams") == 0 || strcmp(section, "retention") == 0;
+}
+
+static bool taken(bool of_queue, const char *key) {
+    static const char *const keys[] = {"order", "weight", "concurrency", "global_concurrency", "aging"};
+    for (size_t i = 0; of_queue && i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return !of_queue && strcmp(key, "drain_timeout") == 0;
+}
+
+/* Has it a key that the other one lacks or has otherwise, of those that are not taken over? Both may be NULL. */
+static bool map_differs(bool of_queue, const struct hfi_node *one, const struct hfi_node *other) {
+    for (const struct hfi_node *child = one ? one->children : NULL; child; child = child->next)
+        if (!taken(of_queue, child->key) && !same(child, other ? hfi_tree_child(other, child->key) : NULL))
+            return true;
+    return false;
+}
+
+static bool queues_differ(const struct hfi_node *one, const struct hfi_node *other) {
+    for (const struct hfi_node *child = one ? one->children : NULL; child; child = child->next)
+        if (map_differs(true, child, other ? hfi_tree_child(other, child->key) : NULL))
+            return true;
+    return false;
+}
+
+static bool differs(const char *section, const struct hfi_node *one, const struct hfi_node *other) {
+    if (whole(section))
+        return false;
+    if (strcmp(section, "queues") == 0)
+        return queues_differ(one, other) || queues_differ(other, one);
+    if (strcmp(section, "node") == 0)
+        return map_differs(false, one, other) || map_differs(false, other, one);
+    return !same(one, other);
+}
+
+/* The sections of which the node takes up all only at its next start. */
 static json_t *need_restart(const struct hfi_node *before, const struct hfi_node *after) {
     json_t *names = json_array();
     for (const struct hfi_node *node = before->children; node; node = node->next)
-        if (strcmp(node->key, "downstreams") != 0 && !same(node, hfi_tree_child(after, node->key)))
+        if (differs(node->key, node, hfi_tree_child(after, node->key)))
             json_array_append_new(names, json_string(node->key));
     for (const struct hfi_node *node = after->children; node; node = node->next)
-        if (strcmp(node->key, "downstreams") != 0 && !hfi_tree_child(before, node->key))
+        if (!hfi_tree_child(before, node->key) && differs(node->key, NULL, node))
             json_array_append_new(names, json_string(node->key));
     return names;
 }
@@ -70,7 +108,8 @@ static json_t *need_restart(const struct hfi_node *before, const struct hfi_node
 static void apply(const struct hfi_reload *reload, const struct hfi_config *config) {
     struct hf_error error;
     hf_error_init(&error);
-    if (hf_runner_reload(reload->runner, config->runner.downstreams, config->runner.downstream_count, &error) != 0) {
+    if (hf_runner_reload(reload->runner, config->runner.downstreams, config->runner.downstream_count, &error) != 0 ||
+        hf_runner_tune(reload->runner, &config->runner, &error) != 0) {
         refused(config, &error);
         return;
     }
