@@ -17,6 +17,7 @@
 #include "once.h"
 #include "outbox.h"
 #include "outcome.h"
+#include "plugin.h"
 #include "policy.h"
 #include "queue.h"
 #include "runner.h"

@@ -11,6 +11,7 @@
 #include "http.h"
 #include "job.h"
 #include "outbox.h"
+#include "plugin.h"
 #include "queue.h"
 #include "store.h"
 #include "work.h"
@@ -83,7 +84,9 @@ static inline void hf_limit_options_init(struct hf_limit_options *options) {
 /* HF_EINVAL, HF_ETEXT with a reason: what hf_runner_new would refuse. Pure; any thread. Since 0.1. */
 HF_API int hf_limit_check(const struct hf_limit_options *options, struct hf_error *error);
 
-enum hf_kind { HF_KIND_HTTP, HF_KIND_EXEC, HF_KIND_NATIVE, HF_KIND_NOOP };
+enum hf_kind { HF_KIND_HTTP, HF_KIND_EXEC, HF_KIND_NATIVE, HF_KIND_NOOP, HF_KIND_PLUGIN };
+/* Where a handler runs: on a thread of the node, or in a process of its own for each execution (plugin.h). */
+enum hf_isolate { HF_ISOLATE_NONE, HF_ISOLATE_PROCESS };
 
 /* A job type: its wire name and what its jobs are. Everything is copied. */
 struct hf_type_options {
@@ -97,16 +100,22 @@ struct hf_type_options {
     const struct hf_curve_options *curve; /* NULL: the next level decides */
     const char *downstream;  /* http: required */
     const char *method;      /* http: POST */
+    /*
+     * http: in path, query, url and the values of headers a `{name}` stands for the top-level field of that name of the
+     * payload, a JSON object then: text, whole number, true or false. It is percent-encoded, but for headers and a url
+     * that is nothing else. What is missing, no such value, or would be a path segment . or .. ends the job for good
+     * with type `payload.field`. Elsewhere the payload is any bytes.
+     */
     const char *path;        /* http: ""; the payload is the body */
     const char *query;       /* http: NULL; without the ?; may be secret */
     const struct hf_header *headers;
     size_t header_count;
-    const char *const *command;     /* exec: argv, command[0] absolute */
+    const char *const *command;     /* exec, isolated: argv, command[0] absolute */
     size_t command_length;
-    const char *const *environment; /* exec: NAME=value, or NAME to inherit */
+    const char *const *environment; /* exec, isolated: NAME=value, or NAME to inherit */
     size_t environment_length;
-    const char *directory;   /* exec: NULL = / */
-    int64_t kill_grace_ms;   /* exec: 5 s between TERM and KILL */
+    const char *directory;   /* exec, isolated: NULL = / */
+    int64_t kill_grace_ms;   /* exec, isolated: 5 s between TERM and KILL */
     const char *const *never_retry; /* error types by dotted prefix, besides the runner's [S2.14] */
     size_t never_retry_count;
     const struct hf_rule *rules; /* http: NULL; on answers and failures, before those of the downstream: classify.h */
@@ -114,6 +123,15 @@ struct hf_type_options {
     int64_t heartbeat_timeout_ms; /* native: 0 = off; a handler silent for that long is lapsed [C10] */
     int64_t abandon_after_ms;     /* native: -1 = the runner's; 0 = never */
     const char *labels;           /* "": comma separated, for handlers and observers to read [S1.26] */
+    const char *url;         /* http: NULL; for a per_host downstream, which needs it, as `{url}`; path and query stay empty */
+    const char *body_field;  /* http: NULL = the payload is the body; else this field of it: a text as it is, others as JSON */
+    /* exec and isolated: limits of each process, as setrlimit has them; 0 = those of this one, which none exceeds */
+    int64_t max_memory;      /* bytes of address space */
+    int64_t max_cpu_ms;      /* of processor time, rounded up to seconds: SIGXCPU, a second later SIGKILL */
+    uint32_t max_files;      /* open descriptors */
+    uint32_t max_processes;  /* of its user in all; root is not bound by it */
+    const char *library;     /* plugin: absolute path of the shared object */
+    enum hf_isolate isolate; /* native, plugin: HF_ISOLATE_NONE; needs `command`, the program that runs it: plugin.h */
 };
 static inline void hf_type_options_init(struct hf_type_options *options) {
     memset(options, 0, sizeof *options);
@@ -127,6 +145,12 @@ static inline void hf_type_options_init(struct hf_type_options *options) {
     options->abandon_after_ms = -1;
     options->labels = "";
 }
+
+/*
+ * HF_EINVAL, HF_ETEXT, HF_ECONFIG with a reason: what a runner would refuse about it, whatever its downstream. Loads the
+ * library of a plugin, runs nothing of it but its entry. Native types count as having a handler. Any thread. Since 0.1.
+ */
+HF_API int hf_type_check(const struct hf_type_options *options, struct hf_error *error);
 
 /* The same in one line, for a handler in C. */
 static inline struct hf_type_options hf_type_native(const char *name) {

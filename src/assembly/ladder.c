@@ -42,6 +42,17 @@ static bool find(const struct hf_downstream_options *downstreams, size_t count, 
     return false;
 }
 
+/* Where a job of the type goes is said by its downstream or by itself, never by both. */
+static int fits(const struct hf_type_options *type, bool per_host, struct hf_error *error) {
+    if (per_host && type->url == NULL)
+        return hfi_fail(error, HF_ECONFIG, type->downstream, "give the type a url, as {url} of the payload",
+                        "the job type `%s` has no url, and the downstream is per_host", type->name);
+    if (!per_host && type->url != NULL)
+        return hfi_fail(error, HF_ECONFIG, type->downstream, "give the type a path, or make the downstream per_host",
+                        "the job type `%s` has a url, and the downstream has one of its own", type->name);
+    return 0;
+}
+
 int hfi_ladder_prove(const struct hfi_rulebook *book, const struct hf_downstream_options *downstreams, size_t count,
                      uint32_t max_calls_per_job, struct hf_error *error) {
     struct hf_error scratch = hf_error_none();
@@ -64,6 +75,9 @@ int hfi_ladder_prove(const struct hfi_rulebook *book, const struct hf_downstream
         if (type->options.downstream != NULL && find(downstreams, count, type->options.downstream, &called)) {
             ladder.policy = called.policy != NULL ? called.policy : &defaults;
             ladder.redirects = called.redirects_max;
+            int code = type->options.kind == HF_KIND_HTTP ? fits(&type->options, called.per_host, error) : 0;
+            if (code != 0)
+                return code;
         }
         if (hf_ladder_check(&ladder, note, &prover) != 0)
             return error->code != 0 ? error->code : HF_EINVAL;

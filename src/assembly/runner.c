@@ -454,9 +454,6 @@ static int check_types(const struct hf_runner *runner, const struct hf_downstrea
         if (found == NULL)
             return hfi_fail(error, HF_ECONFIG, type->downstream, "keep it, or restart without the job type",
                             "the job type `%s` of the running node calls it", type->name);
-        if (found->size > offsetof(struct hf_downstream_options, per_host) && found->per_host)
-            return hfi_fail(error, HF_ECONFIG, type->downstream, "give it a url, or restart without the job type",
-                            "the job type `%s` of the running node has no URL of its own for per_host", type->name);
     }
     return 0;
 }

@@ -46,7 +46,7 @@ static void too_many(struct hfi_runner *runner) {
 void hfi_abandon(struct hfi_execution *execution, const char *type, const char *message) {
     struct hfi_runner *runner = execution->runner;
     struct hf_work *work = &execution->work;
-    struct hfi_kind *kind = runner->kinds[work->type->options.kind];
+    struct hfi_kind *kind = runner->kinds[hfi_runs_as(work->type)];
     hfi_log(HF_LOG_ERROR, "job.abandoned", HFI_I("job", work->job->id), HFI_S("type", work->job->type),
             HFI_I("execution", work->job->executions), HFI_S("why", message), NULL);
     execution->lapse_type = type;

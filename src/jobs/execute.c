@@ -244,7 +244,7 @@ static void ended(struct hf_work *work, void *user) {
 
 static int64_t abandon_after_ms(const struct hfi_execution *execution) {
     const struct hf_work *work = &execution->work;
-    bool can_hang = execution->runner->kinds[work->type->options.kind]->ops->abandon != NULL;
+    bool can_hang = execution->runner->kinds[hfi_runs_as(work->type)]->ops->abandon != NULL;
     return can_hang ? work->type->abandon_after_ms : 0;
 }
 
@@ -337,7 +337,7 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
     work->store_uuid = runner->parts.store->port->uuid;
     hfi_outcome_init(&work->ending.outcome);
     hfi_idempotency_key(job, runner->parts.store->port->uuid, work->key);
-    if (work->type->options.kind == HF_KIND_NATIVE) {
+    if (work->type->options.kind == HF_KIND_NATIVE || work->type->options.kind == HF_KIND_PLUGIN) {
         snprintf(work->execution_id, sizeof work->execution_id, "%" PRId64 ".%" PRId64, job->id, job->epoch);
         atomic_init(&work->beat_us, hfi_runner_mono(runner).us);
     }
@@ -351,7 +351,7 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
         not_begun(execution, HFI_STOP_DRAIN);
         return;
     }
-    struct hfi_kind *kind = runner->kinds[work->type->options.kind];
+    struct hfi_kind *kind = runner->kinds[hfi_runs_as(work->type)];
     hfi_log(HF_LOG_DEBUG, "job.start", HFI_I("job", job->id), HFI_S("type", job->type),
             HFI_I("execution", job->executions), NULL);
     if (kind->ops->start(kind, work) != 0) {
@@ -366,7 +366,7 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
 
 void hfi_execute_stop(struct hf_work *work, enum hfi_stop why, bool hurry) {
     struct hfi_execution *execution = work->runner_state;
-    struct hfi_kind *kind = execution->runner->kinds[work->type->options.kind];
+    struct hfi_kind *kind = execution->runner->kinds[hfi_runs_as(work->type)];
     int reason = HFI_STOP_NONE; /* the first one stands, but for a lost lease */
     bool first = atomic_compare_exchange_strong(&work->stop, &reason, (int)why);
     if (!first && why == HFI_STOP_LOST && reason != HFI_STOP_LOST) {

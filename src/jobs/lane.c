@@ -117,8 +117,7 @@ static enum hfi_pool pool_of(const struct hfi_type *type) {
         return HFI_POOL_WORKER;
     if (type->async_handler)
         return HFI_POOL_ASYNC;
-    return type->options.kind == HF_KIND_EXEC || type->options.kind == HF_KIND_NATIVE ? HFI_POOL_WORKER
-                                                                                      : HFI_POOL_ASYNC;
+    return hfi_runs_code(type) ? HFI_POOL_WORKER : HFI_POOL_ASYNC;
 }
 
 static struct hfi_lane_queue *queue_of(struct hfi_lanes *lanes, const char *name) {

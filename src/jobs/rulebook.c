@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/kinds/plugin.h"
 #include "jobs/limit.h"
 #include "jobs/type_options.h"
 
@@ -244,6 +245,8 @@ int hfi_rulebook_new(const struct hf_runner_options *given, struct hfi_rulebook 
 void hfi_rulebook_free(struct hfi_rulebook *book) {
     if (!book)
         return;
+    for (size_t i = 0; i < book->type_count; i++)
+        hfi_plugin_leave(&book->types[i]->type);
     hfi_keep_free(&book->keep);
     hfi_free(book->types);
     hfi_free(book);
@@ -345,13 +348,17 @@ static int add(struct hfi_rulebook *book, const struct hf_type_options *type, co
     entry->type.handler = handlers->handler;
     entry->type.async_handler = handlers->async_handler;
     entry->type.user = handlers->user;
+    if (entry->type.options.kind == HF_KIND_PLUGIN && (code = hfi_plugin_use(&book->keep, &entry->type, error)) != 0)
+        return code;
     entry->type.abandon_after_ms = entry->type.options.abandon_after_ms >= 0 ? entry->type.options.abandon_after_ms
                                                                              : book->abandon_after_ms;
     entry->type.execution_timeout_ms = entry->type.options.execution_timeout_ms >= 0
                                            ? entry->type.options.execution_timeout_ms
                                            : book->execution_timeout_ms;
-    if (!add_policies(book, entry) || !add_never_retry(book, entry) || !insert(book, entry, at))
+    if (!add_policies(book, entry) || !add_never_retry(book, entry) || !insert(book, entry, at)) {
+        hfi_plugin_leave(&entry->type);
         return hfi_fail(error, HF_ENOMEM, "job type", NULL, NULL);
+    }
     entry->type.policy = *policy_of(book, entry, entry->type.options.queue);
     return 0;
 }

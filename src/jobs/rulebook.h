@@ -18,6 +18,7 @@ struct hfi_type {
     hf_handler_fn handler; /* native: one of the two */
     hf_async_handler_fn async_handler;
     void *user;
+    struct hfi_plugin *plugin; /* of kind plugin; NULL if isolated: it is begun in its processes */
     struct hfi_curve policy; /* in force for its default queue */
     int64_t execution_timeout_ms; /* resolved; 0 = none */
     int64_t abandon_after_ms;     /* resolved; 0 = never */
@@ -37,7 +38,14 @@ const struct hfi_type *hfi_rulebook_type_at(const struct hfi_rulebook *book, siz
 const struct hfi_curve *hfi_rulebook_policy(const struct hfi_rulebook *book, const char *type, const char *queue);
 /* Do its jobs run code that may take the node down? */
 static inline bool hfi_runs_code(const struct hfi_type *type) {
-    return type->options.kind == HF_KIND_NATIVE || type->options.kind == HF_KIND_EXEC;
+    return type->options.kind == HF_KIND_NATIVE || type->options.kind == HF_KIND_EXEC ||
+           type->options.kind == HF_KIND_PLUGIN;
+}
+/* The kind whose machinery runs it: a process when isolated, a thread for a plugin. */
+static inline enum hf_kind hfi_runs_as(const struct hfi_type *type) {
+    if (type->options.isolate == HF_ISOLATE_PROCESS)
+        return HF_KIND_EXEC;
+    return type->options.kind == HF_KIND_PLUGIN ? HF_KIND_NATIVE : type->options.kind;
 }
 /* The rules for a job; random is left 0, unhealthy_since_us 0. */
 void hfi_rulebook_for(const struct hfi_rulebook *book, const struct hfi_job *job, struct hfi_rules *rules);

@@ -218,6 +218,8 @@ static int make_kind(struct hfi_runner *runner, enum hf_kind kind) {
         return hfi_kind_native_new(runner->scheduler, threads, &runner->kinds[kind]);
     case HF_KIND_NOOP:
         return hfi_kind_noop_new(runner->scheduler, &runner->kinds[kind]);
+    case HF_KIND_PLUGIN:
+        break; /* runs as another kind */
     }
     return HF_EINVAL;
 }
@@ -230,9 +232,9 @@ static int make_kinds(struct hfi_runner *runner) {
     for (size_t i = 0; i < count; i++) {
         const struct hfi_type *type = hfi_rulebook_type_at(runner->book, i);
         runner->type_names[i] = type->options.name;
-        if (runner->kinds[type->options.kind] != NULL)
+        if (runner->kinds[hfi_runs_as(type)] != NULL)
             continue;
-        int code = make_kind(runner, type->options.kind);
+        int code = make_kind(runner, hfi_runs_as(type));
         if (code != 0)
             return code;
     }

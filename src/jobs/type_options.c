@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/kinds/template.h"
 #include "jobs/record.h"
 #include "resilience/call.h"
 #include "resilience/rules.h"
@@ -104,6 +105,8 @@ static int check_http(const struct hf_type_options *type, struct hf_error *error
     int code = hfi_name_check("downstream", type->downstream, HFI_NAME_MAX, error);
     if (code != 0)
         return code;
+    if (type->url && ((type->path && type->path[0]) || type->query))
+        return hfi_fail(error, HF_EINVAL, type->name, "put them into the url", "with a url there is no path or query");
     struct hf_request request = hf_request_to(type->downstream, type->method, type->path ? type->path : "");
     struct hf_error details;
     hf_error_init(&details);
@@ -111,11 +114,21 @@ static int check_http(const struct hf_type_options *type, struct hf_error *error
     request.headers = type->headers;
     request.header_count = type->header_count;
     code = hfi_request_check(&request, &details); /* what no call could send must not wait for its first job */
+    if (code == 0)
+        code = hfi_templates_check(type, &details);
     if (code != 0)
         return hfi_fail(error, code, type->name, details.fix, "%s: %s", details.what, details.why);
     return hf_rules_check(type->rules, type->rule_count, error);
 }
 
+static int check_limits(const struct hf_type_options *type, struct hf_error *error) {
+    if (type->max_memory < 0 || type->max_cpu_ms < 0)
+        return hfi_fail(error, HF_EINVAL, type->name, "0 is none", "max_memory is %" PRId64 ", max_cpu_ms %" PRId64,
+                        type->max_memory, type->max_cpu_ms);
+    return 0;
+}
+
+/* Also of what is isolated: its command runs the handler. */
 static int check_exec(const struct hf_type_options *type, struct hf_error *error) {
     if (type->command_length == 0 || !type->command)
         return hfi_fail(error, HF_EINVAL, type->name, "give the program and its arguments", "no command");
@@ -133,7 +146,20 @@ static int check_exec(const struct hf_type_options *type, struct hf_error *error
                         type->directory);
     if (type->kill_grace_ms < 0)
         return hfi_fail(error, HF_EINVAL, type->name, "0 or more", "kill_grace_ms is %" PRId64, type->kill_grace_ms);
-    return 0;
+    return check_limits(type, error);
+}
+
+static int check_handler(const struct hf_type_options *type, struct hf_error *error) {
+    if (type->isolate != HF_ISOLATE_NONE && type->isolate != HF_ISOLATE_PROCESS)
+        return hfi_fail(error, HF_EINVAL, type->name, "HF_ISOLATE_NONE or _PROCESS", "isolate %d is unknown",
+                        (int)type->isolate);
+    if (type->kind == HF_KIND_PLUGIN && !type->library)
+        return hfi_fail(error, HF_EINVAL, type->name, "name its shared object", "a plugin without a library");
+    if (type->isolate == HF_ISOLATE_NONE)
+        return 0;
+    if (type->heartbeat_timeout_ms > 0)
+        return hfi_fail(error, HF_EINVAL, type->name, "leave heartbeat_timeout out", "its process is killed at its limit");
+    return check_exec(type, error);
 }
 
 static int check(const struct hf_type_options *type, bool has_handler, struct hf_error *error) {
@@ -151,14 +177,17 @@ static int check(const struct hf_type_options *type, bool has_handler, struct hf
         return hfi_fail(error, HF_EINVAL, type->name, "0 is off; abandon_after_ms -1 the runner's",
                         "heartbeat_timeout_ms is %" PRId64 ", abandon_after_ms %" PRId64, type->heartbeat_timeout_ms,
                         type->abandon_after_ms);
-    if (type->heartbeat_timeout_ms > 0 && type->kind != HF_KIND_NATIVE)
+    bool handled = type->kind == HF_KIND_NATIVE || type->kind == HF_KIND_PLUGIN;
+    if (type->heartbeat_timeout_ms > 0 && !handled)
         return hfi_fail(error, HF_EINVAL, type->name, "leave heartbeat_timeout out",
-                        "only native handlers can send heartbeats");
+                        "only handlers can send heartbeats");
     if (type->labels && !hfi_text_valid(type->labels, strlen(type->labels)))
         return hfi_fail(error, HF_ETEXT, type->name, "write them as UTF-8", "its labels are not valid UTF-8");
     if (has_handler != (type->kind == HF_KIND_NATIVE))
         return hfi_fail(error, HF_EINVAL, type->name, "register native types with hf_runner_register",
                         has_handler ? "a handler, but its kind is not native" : "a native type without a handler");
+    if (type->isolate != HF_ISOLATE_NONE && !handled)
+        return hfi_fail(error, HF_EINVAL, type->name, "leave isolate out", "only native and plugin types can be isolated");
     if (type->kind != HF_KIND_HTTP && type->rule_count > 0)
         return hfi_fail(error, HF_EINVAL, type->name, "leave them out", "only types of kind HTTP have rules");
     switch (type->kind) {
@@ -167,10 +196,12 @@ static int check(const struct hf_type_options *type, bool has_handler, struct hf
     case HF_KIND_EXEC:
         return check_exec(type, error);
     case HF_KIND_NATIVE:
+    case HF_KIND_PLUGIN:
+        return check_handler(type, error);
     case HF_KIND_NOOP:
         return 0;
     }
-    return hfi_fail(error, HF_EINVAL, type->name, "HF_KIND_HTTP, _EXEC, _NATIVE or _NOOP", "kind %d is unknown",
+    return hfi_fail(error, HF_EINVAL, type->name, "HF_KIND_HTTP, _EXEC, _NATIVE, _PLUGIN or _NOOP", "kind %d is unknown",
                     (int)type->kind);
 }
 
@@ -232,7 +263,8 @@ int hfi_type_options_copy(struct hfi_keep *keep, const struct hf_type_options *g
         return code;
     if (!keep_text(keep, &options->name) || !keep_text(keep, &options->queue) ||
         !keep_text(keep, &options->downstream) || !keep_text(keep, &options->method) ||
-        !keep_text(keep, &options->path) || !keep_text(keep, &options->query) ||
+        !keep_text(keep, &options->path) || !keep_text(keep, &options->query) || !keep_text(keep, &options->url) ||
+        !keep_text(keep, &options->body_field) || !keep_text(keep, &options->library) ||
         !keep_text(keep, &options->directory) || !keep_text(keep, &options->labels) || !keep_headers(keep, options) || !keep_rules(keep, options) ||
         !keep_list(keep, &options->command, options->command_length) ||
         !keep_list(keep, &options->environment, options->environment_length) ||

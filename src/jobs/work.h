@@ -76,6 +76,7 @@ struct hf_work {
     _Atomic bool may_have_sent;   /* some attempt may have reached a peer */
     _Atomic int64_t beat_us;      /* monotonic; its last sign of life */
     struct hfi_desk *desk;        /* NULL: it can say nothing meanwhile */
+    int (*say)(struct hf_work *work, int64_t n, const char *text); /* in a process of its own: how progress leaves it */
     /* under the desk's lock: */
     bool finished;                /* its handler has no more to say */
     bool lapsed;                  /* its job was given up meanwhile: nothing it says is written */

@@ -63,6 +63,8 @@ void hf_work_heartbeat(struct hf_work *work) {
 int hf_work_progress(struct hf_work *work, int64_t n, const char *text) {
     struct hfi_desk *desk = work->desk;
     char clean[HF_PROGRESS_TEXT_MAX + 1];
+    if (work->say != NULL)
+        return work->say(work, n, text);
     if (desk == NULL)
         return HF_ESTALE;
     alive(work);
@@ -112,6 +114,8 @@ int hf_work_checkpoint(struct hf_work *work, const void *bytes, size_t length) {
                              .length = bytes == NULL ? 0 : length};
     if (length > HF_CHECKPOINT_MAX)
         return HF_ETOOBIG;
+    if (work->say != NULL)
+        return HF_ESTATE; /* no way to the store from there */
     if (work->desk == NULL || !begin_write(work))
         return HF_ESTALE;
     alive(work);

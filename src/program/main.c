@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "holdfast/log.h"
+#include "holdfast/plugin.h"
 #include "holdfast/version.h"
 #include "program/commands/commands.h"
+#include "program/config/settings.h"
 #include "program/help.h"
 #include "program/options.h"
 #include "program/output.h"
@@ -47,6 +49,8 @@ static void fill_standard_streams(void) {
 int main(int argc, char **argv) {
     struct hfi_options options;
     fill_standard_streams();
+    if (argc == 3 && strcmp(argv[1], HFI_ISOLATED_PLUGIN) == 0) /* a node's execution: no command of people */
+        return hf_isolated_plugin(argv[2]);
     int code = hfi_options_read(&options, hfi_commands, argc, argv);
     set_log();
     if (code == 0 && options.version)

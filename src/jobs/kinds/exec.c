@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "holdfast/classify.h"
 #include "jobs/kinds/exec.h"
+#include "jobs/kinds/isolated.h"
 
 #define EOF_GRACE_MS 250 /* for a process outside the group that still holds a pipe */
 #define READ_SIZE 65536
@@ -56,6 +57,11 @@ static void close_pipe(struct run *run, struct pipe_end *end) {
     end->fd = -1;
 }
 
+/* It runs a handler, which says how it ended. */
+static bool is_isolated(const struct run *run) {
+    return run->work->type->options.isolate == HF_ISOLATE_PROCESS;
+}
+
 /* One read; false: nothing more now, or ever (then it is closed). */
 static bool read_some(struct run *run, struct pipe_end *end) {
     ssize_t length;
@@ -64,6 +70,8 @@ static bool read_some(struct run *run, struct pipe_end *end) {
     while (length < 0 && errno == EINTR);
     if (length > 0) {
         hfi_capture_add(&end->kept, run->exec->buffer, (size_t)length, end->with_tail);
+        if (end == &run->out && is_isolated(run))
+            hfi_isolated_take(run->work, &end->kept.head);
         return true;
     }
     if (length == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
@@ -93,7 +101,7 @@ static void classify(const struct run *run, struct hf_outcome *outcome) {
 /* Says why in one line, with the last thing it said itself. */
 static void say_why(const struct run *run, struct hf_outcome *outcome) {
     char line[256];
-    const struct pipe_end *end = run->err.kept.total > 0 ? &run->err : &run->out;
+    const struct pipe_end *end = run->err.kept.total > 0 || is_isolated(run) ? &run->err : &run->out;
     hfi_capture_last_line(&end->kept, line, sizeof line);
     outcome->stage = HF_STAGE_HANDLER;
     outcome->sent = HF_SENT_MAYBE;
@@ -104,11 +112,26 @@ static void say_why(const struct run *run, struct hf_outcome *outcome) {
     }
 }
 
+/* The handler's word, if its process lived to say it. False: it is judged by how the process ended. */
+static bool take_word(struct run *run) {
+    struct hfi_ending *ending = &run->work->ending;
+    if (!is_isolated(run) || run->lost || run->status.si_code != CLD_EXITED || run->status.si_status != 0 ||
+        !hfi_isolated_end(run->work, &run->out.kept.head))
+        return false;
+    if (ending->result != HF_RESULT_OK && !ending->detail)
+        ending->detail = hfi_capture_text(&run->err.kept);
+    return true;
+}
+
 static void fill_ending(struct run *run) {
     struct hf_work *work = run->work;
     struct hfi_ending *ending = &work->ending;
     struct hf_outcome outcome;
+    if (take_word(run))
+        return;
     classify(run, &outcome);
+    if (is_isolated(run) && outcome.kind == HF_OUTCOME_SUCCESS)
+        failure(&outcome, "isolated.no_end", "its process exited with 0, and did not say how the execution ended");
     bool well = outcome.touched && outcome.kind == HF_OUTCOME_SUCCESS;
     if (well && run->out.kept.head.failed) {
         failure(&outcome, "local.memory", "no memory for its output");
@@ -125,7 +148,8 @@ static void fill_ending(struct run *run) {
     }
     if (!well) {
         say_why(run, &outcome);
-        ending->detail = hfi_capture_text(run->err.kept.total > 0 ? &run->err.kept : &run->out.kept);
+        bool silent = run->err.kept.total == 0 && !is_isolated(run);
+        ending->detail = hfi_capture_text(silent ? &run->out.kept : &run->err.kept);
     }
     hfi_work_outcome(work, &outcome);
 }
@@ -222,7 +246,9 @@ static int watch_pipe(struct run *run, struct pipe_end *end, int fd, bool with_t
     end->run = run;
     end->fd = fd;
     end->with_tail = with_tail;
-    hfi_capture_init(&end->kept, with_tail ? HFI_CAPTURE_HALF : HFI_RESULT_MAX);
+    hfi_capture_init(&end->kept, with_tail            ? HFI_CAPTURE_HALF
+                                 : is_isolated(run) ? HFI_ISOLATED_MAX
+                                                    : HFI_RESULT_MAX);
     return scheduler->ops->watch(scheduler, fd, HFI_READABLE, on_output, end, &end->watch);
 }
 

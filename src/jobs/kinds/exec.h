@@ -21,6 +21,15 @@ struct hfi_child {
  * is left, and sent is NO unless one ran.
  */
 int hfi_child_make(const struct hf_work *work, struct hfi_child *child, struct hf_outcome *outcome);
+/* What a child is made of, for both ways to make one. */
+struct hfi_spawn {
+    char **command, **variables;
+    const char *directory;
+    int in, out, err; /* above 2 */
+};
+/* The same as posix_spawn with the type's limits on the child alone: it has none for them. 0 or an errno. */
+bool hfi_spawn_is_limited(const struct hf_type_options *type);
+int hfi_spawn_limited(const struct hfi_spawn *spawn, const struct hf_type_options *type, pid_t *pid);
 /* Somebody else reaped it: a failure, for nobody knows how it ended. */
 void hfi_child_status_lost(struct hf_outcome *outcome);
 

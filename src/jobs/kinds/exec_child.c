@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "jobs/kinds/exec.h"
+#include "jobs/kinds/isolated.h"
 #include "jobs/leftovers.h"
 
 #define RETRY_MS 1000 /* processes and descriptors come back within seconds */
@@ -41,22 +42,41 @@ static void drop(int *fd) {
     *fd = -1;
 }
 
-static int payload_file(const struct hfi_job *job) {
-    int fd = lift(memfd_create("holdfast-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    const char *data = job->payload;
-    size_t left = job->payload_length;
-    while (fd >= 0 && left > 0) {
+static bool write_all(int fd, const char *data, size_t left) {
+    while (left > 0) {
         ssize_t written = write(fd, data, left);
         if (written < 0 && errno == EINTR)
             continue;
-        if (written <= 0) {
-            int saved = written < 0 ? errno : ENOSPC;
-            drop(&fd);
-            errno = saved;
-            return -1;
-        }
+        if (written == 0)
+            errno = ENOSPC;
+        if (written <= 0)
+            return false;
         data += written;
         left -= (size_t)written;
+    }
+    return true;
+}
+
+/* For a handler in a process of its own more stands before the payload. */
+static bool write_input(int fd, const struct hf_work *work) {
+    struct hfi_bytes head;
+    bool written = true;
+    if (work->type->options.isolate == HF_ISOLATE_PROCESS) {
+        bool packed = hfi_isolated_pack(work, &head);
+        written = packed && write_all(fd, head.data, head.length);
+        hfi_bytes_free(&head);
+        if (!packed)
+            errno = ENOMEM;
+    }
+    return written && write_all(fd, work->job->payload, work->job->payload_length);
+}
+
+static int payload_file(const struct hf_work *work) {
+    int fd = lift(memfd_create("holdfast-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (fd >= 0 && !write_input(fd, work)) {
+        int saved = errno;
+        drop(&fd);
+        errno = saved;
     }
     if (fd >= 0 && (lseek(fd, 0, SEEK_SET) != 0 ||
                     fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0))
@@ -128,8 +148,7 @@ static char **environment(const struct hf_work *work, struct hfi_bytes *block) {
 
 /* ------------------------------------------------------------------ spawn */
 
-static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, const char *directory, int in,
-                  int out, int err) {
+static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, const struct hfi_spawn *spawn) {
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
@@ -139,43 +158,52 @@ static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attrib
     if (code == 0)
         code = posix_spawnattr_setsigdefault(attributes, &all);
     if (code == 0)
-        code = posix_spawn_file_actions_adddup2(actions, in, 0);
+        code = posix_spawn_file_actions_adddup2(actions, spawn->in, 0);
     if (code == 0)
-        code = posix_spawn_file_actions_adddup2(actions, out, 1);
+        code = posix_spawn_file_actions_adddup2(actions, spawn->out, 1);
     if (code == 0)
-        code = posix_spawn_file_actions_adddup2(actions, err, 2);
+        code = posix_spawn_file_actions_adddup2(actions, spawn->err, 2);
     if (code == 0)
         code = posix_spawn_file_actions_addclosefrom_np(actions, 3);
     if (code == 0)
-        code = posix_spawn_file_actions_addchdir_np(actions, directory);
+        code = posix_spawn_file_actions_addchdir_np(actions, spawn->directory);
+    return code;
+}
+
+static int spawn_free(const struct hfi_spawn *spawn, pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int code = posix_spawn_file_actions_init(&actions);
+    if (code != 0)
+        return code;
+    code = posix_spawnattr_init(&attributes);
+    if (code == 0) {
+        pid_t made;
+        code = set_up(&actions, &attributes, spawn);
+        if (code == 0)
+            code = posix_spawn(&made, spawn->command[0], &actions, &attributes, spawn->command, spawn->variables);
+        if (code == 0)
+            *pid = made; /* untouched otherwise */
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
     return code;
 }
 
 /* 0 or an errno. */
-static int spawn(const struct hf_work *work, pid_t *pid, int in, int out, int err) {
+static int make(const struct hf_work *work, pid_t *pid, int in, int out, int err) {
     const struct hf_type_options *type = &work->type->options;
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
     struct hfi_bytes block;
-    char **variables = environment(work, &block);
-    char **command = hfi_alloc_array(type->command_length + 1, sizeof *command);
-    int code = variables && command ? posix_spawn_file_actions_init(&actions) : ENOMEM;
+    struct hfi_spawn spawn = {.directory = type->directory ? type->directory : "/", .in = in, .out = out, .err = err};
+    spawn.variables = environment(work, &block);
+    spawn.command = hfi_alloc_array(type->command_length + 1, sizeof *spawn.command);
+    int code = spawn.variables && spawn.command ? 0 : ENOMEM;
     if (code == 0) {
-        code = posix_spawnattr_init(&attributes);
-        if (code == 0) {
-            memcpy(command, type->command, type->command_length * sizeof *command);
-            code = set_up(&actions, &attributes, type->directory ? type->directory : "/", in, out, err);
-            pid_t made;
-            if (code == 0)
-                code = posix_spawn(&made, command[0], &actions, &attributes, command, variables);
-            if (code == 0)
-                *pid = made; /* untouched otherwise */
-            posix_spawnattr_destroy(&attributes);
-        }
-        posix_spawn_file_actions_destroy(&actions);
+        memcpy(spawn.command, type->command, type->command_length * sizeof *spawn.command);
+        code = hfi_spawn_is_limited(type) ? hfi_spawn_limited(&spawn, type, pid) : spawn_free(&spawn, pid);
     }
-    hfi_free(variables);
-    hfi_free(command);
+    hfi_free(spawn.variables);
+    hfi_free(spawn.command);
     hfi_bytes_free(&block);
     return code;
 }
@@ -228,11 +256,11 @@ void hfi_child_status_lost(struct hf_outcome *outcome) {
 int hfi_child_make(const struct hf_work *work, struct hfi_child *child, struct hf_outcome *outcome) {
     int in = -1, out = -1, err = -1, number = 0;
     *child = (struct hfi_child){.pid = -1, .pidfd = -1, .out = -1, .err = -1};
-    in = payload_file(work->job);
+    in = payload_file(work);
     if (in < 0 || output_pipe(&child->out, &out) != 0 || output_pipe(&child->err, &err) != 0)
         number = errno;
     if (number == 0)
-        number = spawn(work, &child->pid, in, out, err);
+        number = make(work, &child->pid, in, out, err);
     drop(&in);
     drop(&out);
     drop(&err);

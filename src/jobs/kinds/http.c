@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kind of job that is one HTTP call: the payload is the body, the type says where it goes. Asynchronous on the loop,
- * so thousands are in flight without a thread. The call's outcome becomes the ending as it is. Must never repeat what is
+ * The kind of job that is one HTTP call: the payload is the body, or gives values (template.c); the type says where it
+ * goes. Asynchronous on the loop, so thousands are in flight without a thread. The call's outcome becomes the ending as it is. Must never repeat what is
  * not repeatable, and never let a call outlast the execution. Loop thread.
  */
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/kinds/template.h"
 #include "jobs/work.h"
 
 #define JOB_HEADERS 2 /* besides the type's: Content-Type, Holdfast-Job */
@@ -71,7 +72,7 @@ static bool brings(const struct hf_type_options *type, const char *name) {
 /* The type's headers, and what the job adds to them. */
 static size_t fill_headers(const struct hf_work *work, struct hf_header *headers, char *id, size_t room) {
     const struct hf_type_options *type = &work->type->options;
-    const char *content_type = work->job->content_type;
+    const char *content_type = type->body_field ? "" : work->job->content_type; /* else it is that of the payload */
     size_t count = type->header_count;
     if (count > 0)
         memcpy(headers, type->headers, count * sizeof *headers);
@@ -96,40 +97,79 @@ static int64_t left_ms(const struct hf_work *work) {
     return left < 1 ? 1 : left;
 }
 
-static int start(struct hfi_kind *self, struct hf_work *work) {
-    struct http *http = (struct http *)(void *)self;
+/* The payload cannot make the call that the type describes: it never will. */
+static int refuse_payload(struct hf_work *work, int code, const struct hf_error *error) {
+    struct hf_outcome *outcome = &work->ending.outcome;
+    if (code != HF_EINVAL)
+        return refuse(work, code, "", error);
+    hfi_outcome_init(outcome);
+    hfi_outcome_set(outcome, HF_OUTCOME_FAILURE, HF_RETRY_NONE, HF_VERDICT_NEUTRAL, HF_CLASS_PERMANENT, error->what,
+                    "job.http.payload");
+    hfi_outcome_message(outcome, "%s", error->why);
+    outcome->stage = HF_STAGE_LOCAL;
+    outcome->sent = HF_SENT_NO;
+    work->ending.result = HF_RESULT_PERMANENT;
+    return code;
+}
+
+static void fill_request(const struct hf_work *work, struct hf_request *request) {
     const struct hf_type_options *type = &work->type->options;
     const struct hfi_job *job = work->job;
-    char id[24];
-    struct hf_request request;
-    hf_request_init(&request);
-    request.downstream = job->downstream[0] != '\0' ? job->downstream : type->downstream;
-    if (http->caller == NULL || request.downstream == NULL)
-        return refuse(work, HF_ENOENT, request.downstream == NULL ? "" : request.downstream, NULL);
-    struct hf_header *headers = hfi_alloc_array(type->header_count + JOB_HEADERS, sizeof *headers);
-    if (headers == NULL)
-        return refuse(work, HF_ENOMEM, request.downstream, NULL);
-    request.method = type->method;
-    request.path = type->path;
-    request.query = type->query;
-    request.headers = headers;
-    request.header_count = fill_headers(work, headers, id, sizeof id);
-    request.body = job->payload;
-    request.body_length = job->payload_length;
-    request.idempotency_key = type->repeatable && !type->no_idempotency_key ? work->key : NULL;
-    request.total_timeout_ms = left_ms(work);
-    request.no_retry = !type->repeatable;
-    request.rules = type->rules;
-    request.rule_count = type->rule_count;
+    hf_request_init(request);
+    request->downstream = job->downstream[0] != '\0' ? job->downstream : type->downstream;
+    request->method = type->method;
+    request->path = type->path;
+    request->query = type->query;
+    request->url = type->url;
+    request->body = job->payload;
+    request->body_length = job->payload_length;
+    request->idempotency_key = type->repeatable && !type->no_idempotency_key ? work->key : NULL;
+    request->total_timeout_ms = left_ms(work);
+    request->no_retry = !type->repeatable;
+    request->rules = type->rules;
+    request->rule_count = type->rule_count;
+}
+
+/* With its fields in place. 0 or how it was refused. */
+static int begin(struct http *http, struct hf_work *work, struct hf_request *request, struct hf_header *headers,
+                 struct hfi_keep *keep) {
+    const struct hf_type_options *type = &work->type->options;
     struct hfi_call *call = NULL;
     struct hf_error error;
     hf_error_init(&error);
-    int code = hfi_call_start(http->caller, &request, ended, work, &call, &error);
-    hfi_free(headers);
+    if (hfi_templates_used(type)) {
+        int code = hfi_templates_fill(type, work->job->payload, work->job->payload_length, keep, request, headers, &error);
+        if (code != 0)
+            return refuse_payload(work, code, &error);
+    }
+    int code = hfi_call_start(http->caller, request, ended, work, &call, &error);
+    if (code == HF_EINVAL && type->url != NULL && strcmp(error.what, "url") == 0) { /* the payload's choice */
+        hfi_text_copy(error.what, sizeof error.what, "payload.field");
+        return refuse_payload(work, code, &error);
+    }
     if (code != 0)
-        return refuse(work, code, request.downstream, &error);
+        return refuse(work, code, request->downstream, &error);
     work->kind_state = call;
     return 0;
+}
+
+static int start(struct hfi_kind *self, struct hf_work *work) {
+    struct http *http = (struct http *)(void *)self;
+    struct hfi_keep keep = {NULL};
+    struct hf_request request;
+    char id[24];
+    fill_request(work, &request);
+    if (http->caller == NULL || request.downstream == NULL)
+        return refuse(work, HF_ENOENT, request.downstream == NULL ? "" : request.downstream, NULL);
+    struct hf_header *headers = hfi_alloc_array(work->type->options.header_count + JOB_HEADERS, sizeof *headers);
+    if (headers == NULL)
+        return refuse(work, HF_ENOMEM, request.downstream, NULL);
+    request.headers = headers;
+    request.header_count = fill_headers(work, headers, id, sizeof id);
+    int code = begin(http, work, &request, headers, &keep);
+    hfi_free(headers);
+    hfi_keep_free(&keep);
+    return code;
 }
 
 static void stop(struct hfi_kind *self, struct hf_work *work, bool hurry) {

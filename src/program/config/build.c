@@ -152,8 +152,26 @@ static void build_limits(struct hfi_config *config) {
     config->runner.limit_count = count;
 }
 
+/* The process of an isolated plugin is this program once more: main.c. */
+static void build_handler(struct hfi_config *config, const struct hfi_job_setting *from, struct hf_type_options *to) {
+    to->library = from->library;
+    to->max_memory = from->max_memory;
+    to->max_cpu_ms = from->max_cpu_ms;
+    to->max_files = from->max_files;
+    to->max_processes = from->max_processes;
+    if (from->isolate == 0)
+        return;
+    const char **command = hfi_arena_array(&config->arena, 3, sizeof *command);
+    command[0] = "/proc/self/exe";
+    command[1] = HFI_ISOLATED_PLUGIN;
+    command[2] = from->library ? from->library : "";
+    to->isolate = HF_ISOLATE_PROCESS;
+    to->command = command;
+    to->command_length = 3;
+}
+
 static void build_type(struct hfi_config *config, const struct hfi_job_setting *from, struct hf_type_options *to) {
-    static const enum hf_kind kinds[] = {HF_KIND_HTTP, HF_KIND_EXEC, HF_KIND_NOOP};
+    static const enum hf_kind kinds[] = {HF_KIND_HTTP, HF_KIND_EXEC, HF_KIND_NOOP, HF_KIND_PLUGIN};
     hf_type_options_init(to);
     to->kind = kinds[from->kind];
     to->name = from->item.name;
@@ -179,6 +197,9 @@ static void build_type(struct hfi_config *config, const struct hfi_job_setting *
     to->directory = from->directory;
     to->kill_grace_ms = from->kill_grace_ms;
     to->labels = from->labels;
+    to->url = from->url;
+    to->body_field = from->body_field;
+    build_handler(config, from, to);
 }
 
 static void build_types(struct hfi_config *config) {

@@ -190,6 +190,23 @@ static void check_faults(struct hfi_config *config, const struct hfi_downstream_
     }
 }
 
+/* What the library refuses about a type, but for its headers and rules, which have their own checks. */
+static void check_type(struct hfi_config *config, const struct hfi_item *item, const struct hf_type_options *options) {
+    struct hf_type_options bare = *options;
+    struct hf_error error;
+    hf_error_init(&error);
+    bare.header_count = bare.rule_count = 0;
+    if (config->problems.errors > 0 || hf_type_check(&bare, &error) == 0)
+        return;
+    const struct hfi_node *node = options->library ? hfi_tree_nearest(item->node, "library") : item->node;
+    if (node == item->node)
+        hfi_problem_add(&config->problems, true, "config.job", node->key_line, node->key_column,
+                        hfi_node_path(&config->arena, node), hfi_arena_text(&config->arena, error.fix), "%s", error.why);
+    else
+        hfi_problem_add(&config->problems, true, "config.plugin", node->line, node->column,
+                        hfi_node_path(&config->arena, node), hfi_arena_text(&config->arena, error.fix), "%s", error.why);
+}
+
 static void check_downstreams(struct hfi_config *config) {
     const struct hfi_downstream_setting *downstreams = config->settings.downstreams.items;
     const struct hfi_job_setting *jobs = config->settings.jobs.items;
@@ -203,6 +220,7 @@ static void check_downstreams(struct hfi_config *config) {
             check_options(config, &downstreams[i].item, "url", options);
     }
     for (size_t i = 0; i < config->settings.jobs.count; i++) {
+        check_type(config, &jobs[i].item, &config->runner.types[i]);
         struct hf_downstream_options options = hf_downstream_at(jobs[i].item.name, "http://localhost");
         options.headers = jobs[i].headers.items;
         options.header_count = jobs[i].headers.count;

@@ -12,6 +12,8 @@
 #include "holdfast/store.h"
 #include "program/config/tree.h"
 
+#define HFI_ISOLATED_PLUGIN "--isolated-plugin" /* LIBRARY: how `run` starts itself for an isolated execution */
+
 /* What the keys of the schema are written into; build.c makes the library's options of it. */
 struct hfi_texts {
     const char *const *items;
@@ -95,11 +97,14 @@ struct hfi_limit_setting {
     uint32_t concurrency, burst;
     double rate;
 };
-enum hfi_job_kind { HFI_JOB_HTTP, HFI_JOB_EXEC, HFI_JOB_NOOP };
+enum hfi_job_kind { HFI_JOB_HTTP, HFI_JOB_EXEC, HFI_JOB_NOOP, HFI_JOB_PLUGIN };
 struct hfi_job_setting {
     struct hfi_item item;
     int kind;
-    const char *queue, *downstream, *method, *path, *query, *directory, *labels;
+    const char *queue, *downstream, *method, *path, *query, *directory, *labels, *url, *body_field, *library;
+    int isolate;
+    int64_t max_memory, max_cpu_ms;
+    uint32_t max_files, max_processes;
     struct hfi_headers headers;
     struct hfi_texts command, environment, never_retry;
     struct hfi_items rules;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "program/config/bind.h"
 #include "program/config/config.h"
@@ -76,20 +77,29 @@ static void check_downstream(struct hfi_binding *binding, const struct hfi_downs
     check_table(binding, downstream);
 }
 
+#define KIND(kind) (1u << (kind))
+#define ISOLATED (1u << 8) /* a plugin with isolate: process */
+
 /* Keys that say nothing for a job's kind are slips. */
 static void check_foreign(struct hfi_binding *binding, const struct hfi_job_setting *job) {
-    static const struct {
+    static const unsigned http = KIND(HFI_JOB_HTTP), exec = KIND(HFI_JOB_EXEC), child = KIND(HFI_JOB_EXEC) | ISOLATED,
+                          plugin = KIND(HFI_JOB_PLUGIN);
+    const struct {
         const char *key;
-        int kind;
-    } owners[] = {{"downstream", HFI_JOB_HTTP}, {"method", HFI_JOB_HTTP},      {"path", HFI_JOB_HTTP},
-                  {"query", HFI_JOB_HTTP},      {"headers", HFI_JOB_HTTP}, {"idempotency_key", HFI_JOB_HTTP}, {"rules", HFI_JOB_HTTP},
-                  {"command", HFI_JOB_EXEC},
-                  {"environment", HFI_JOB_EXEC}, {"directory", HFI_JOB_EXEC},   {"kill_grace", HFI_JOB_EXEC}};
+        unsigned kinds;
+    } owners[] = {{"downstream", http}, {"method", http}, {"path", http}, {"query", http}, {"headers", http},
+                  {"url", http}, {"body_field", http}, {"idempotency_key", http}, {"rules", http}, {"command", exec},
+                  {"environment", child}, {"directory", child}, {"kill_grace", child}, {"rlimits", child},
+                  {"library", plugin}, {"isolate", plugin}};
+    unsigned own = KIND(job->kind) | (job->kind == HFI_JOB_PLUGIN && job->isolate != 0 ? ISOLATED : 0);
     for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
         const struct hfi_node *node = hfi_tree_child(job->item.node, owners[i].key);
-        if (node && owners[i].kind != job->kind)
+        if (node && !(owners[i].kinds & own))
             hfi_bind_error(binding, "config.kind", node, "leave it out, or change kind", "only kind %s has this key",
-                           owners[i].kind == HFI_JOB_HTTP ? "http" : "exec");
+                           owners[i].kinds == http     ? "http"
+                           : owners[i].kinds == plugin ? "plugin"
+                           : owners[i].kinds == exec   ? "exec"
+                                                       : "exec, or plugin with isolate: process,");
     }
 }
 
@@ -101,9 +111,12 @@ static void check_target(struct hfi_binding *binding, const struct hfi_config *c
         return;
     }
     const struct hfi_downstream_setting *found = hfi_config_downstream(config, job->downstream);
-    if (found && found->per_host)
-        hfi_bind_error(binding, "config.per_host", at(&job->item, "downstream"), "name a downstream with a url",
-                       "`%.120s` takes a URL with every call, and a job of kind http has only a path", job->downstream);
+    if (found && found->per_host && !job->url)
+        hfi_bind_error(binding, "config.per_host", at(&job->item, "downstream"), "add url: \"{url}\", or name a downstream with a url",
+                       "`%.120s` takes a URL with every call, and the job has no url", job->downstream);
+    if (found && !found->per_host && job->url)
+        hfi_bind_error(binding, "config.per_host", at(&job->item, "url"), "give a path, or make the downstream per_host",
+                       "`%.120s` has a url of its own", job->downstream);
     if (found)
         return;
     hfi_nearest_init(&nearest, job->downstream);
@@ -150,6 +163,22 @@ static void check_exec(struct hfi_binding *binding, const struct hfi_job_setting
                            "`%.60s` has no name", job->environment.items[i]);
 }
 
+static void check_plugin(struct hfi_binding *binding, const struct hfi_job_setting *job) {
+    struct stat about;
+    if (!job->library)
+        hfi_bind_error(binding, "config.missing_key", at(&job->item, "library"), "write library: /path/to/it.so",
+                       "kind plugin needs a `library`");
+    else if (job->library[0] != '/')
+        hfi_bind_error(binding, "config.path", at(&job->item, "library"), "write an absolute path", "`%.100s` is not absolute",
+                       job->library);
+    else if (stat(job->library, &about) == 0 && (about.st_mode & S_IWOTH)) {
+        const struct hfi_node *node = at(&job->item, "library");
+        hfi_problem_add(binding->problems, false, "config.plugin", node->line, node->column,
+                        hfi_node_path(binding->arena, node), "chmod o-w",
+                        "everybody may write `%.100s`, and put code into the node with it", job->library);
+    }
+}
+
 static void check_queue(struct hfi_binding *binding, const struct hfi_config *config, const struct hfi_job_setting *job) {
     const struct hfi_queue_setting *queues = config->settings.queues.items;
     const struct hfi_node *node = at(&job->item, "queue");
@@ -172,6 +201,8 @@ static void check_job(struct hfi_binding *binding, const struct hfi_config *conf
         check_http(binding, config, job);
     if (job->kind == HFI_JOB_EXEC)
         check_exec(binding, job);
+    if (job->kind == HFI_JOB_PLUGIN)
+        check_plugin(binding, job);
     if (!*job->queue || strlen(job->queue) > 120)
         hfi_bind_error(binding, "config.name", at(&job->item, "queue"), "choose another one", "a queue's name has 1 to 120 bytes");
     else
