@@ -3,7 +3,7 @@
  * Processes as jobs, on the real loop: payload in, output out, how they end, what they leave behind. S0.1, S0.33, S1.18,
  * S2.7, S3.4, I65, I66.
  */
-#include "support.h"
+#include "exec_stage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,101 +17,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/text.h"
-#include "jobs/work.h"
-#include "loop/loop.h"
-
-static struct hfi_scheduler *loop;
-static struct hfi_kind *kind;
-static struct hfi_type type;
-static struct hfi_job job;
-static struct hf_work work;
-static const char *command[8];
-static int ends;
-static int wanted_ends;
-
-static void ended(struct hf_work *done, void *user) {
-    (void)user;
-    assert_null(done->kind_state);
-    if (++ends == wanted_ends)
-        loop->ops->stop(loop);
-}
-
-static void prepare(struct hf_work *one) {
-    memset(one, 0, sizeof *one);
-    one->job = &job;
-    one->type = &type;
-    one->scheduler = loop;
-    one->deadline.us = HFI_FOREVER_US;
-    one->ended = ended;
-    snprintf(one->key, sizeof one->key, "store-17");
-    one->store_uuid = "store";
-    hfi_outcome_init(&one->ending.outcome);
-}
-
-static int set_up(void **state) {
-    (void)state;
-    assert_int_equal(hfi_loop_new(&loop), 0);
-    assert_int_equal(hfi_kind_exec_new(loop, &kind), 0);
-    memset(&type, 0, sizeof type);
-    hf_type_options_init(&type.options);
-    type.options.kind = HF_KIND_EXEC;
-    type.options.name = "script";
-    type.options.command = command;
-    type.options.kill_grace_ms = 30000;
-    job = (struct hfi_job){.id = 17, .executions = 2, .type = "script", .queue = "default", .trace_context = "00-ab-cd-01",
-                           .payload = "", .idempotency_key = ""};
-    ends = 0;
-    wanted_ends = 1;
-    prepare(&work);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    hfi_ending_free(&work.ending);
-    kind->ops->close(kind);
-    loop->ops->close(loop);
-    return 0;
-}
-
-static void set_command(const char *first, const char *second, const char *third) {
-    command[0] = first;
-    command[1] = second;
-    command[2] = third;
-    type.options.command_length = third ? 3 : second ? 2 : 1;
-}
-
-static void script(const char *text) {
-    set_command("/bin/sh", "-c", text);
-}
-
-static void go(void) {
-    assert_int_equal(kind->ops->start(kind, &work), 0);
-    assert_int_equal(ends, 0); /* never inside start */
-    loop->ops->run(loop);
-    assert_int_equal(ends, 1);
-}
-
-static void run_script(const char *text) {
-    script(text);
-    go();
-}
-
-static void assert_result(const void *data, size_t length) {
-    assert_int_equal(work.ending.result, HF_RESULT_OK);
-    assert_int_equal(work.ending.length, length);
-    assert_memory_equal(work.ending.data, data, length);
-    assert_null(work.ending.detail);
-}
-
-static void assert_failed(const char *error_type, enum hf_result result) {
-    assert_string_equal(work.ending.outcome.error_type, error_type);
-    assert_int_equal(work.ending.result, result);
-    assert_null(work.ending.data);
-}
 
 /* ------------------------------------------------------------------ in and out */
 
@@ -315,39 +220,6 @@ static void arguments_are_no_shell_S0_33(void **state) {
 
 /* ------------------------------------------------------------------ stopping */
 
-static struct hfi_watch *ready_watch;
-static int ready_fd;
-
-static void told_ready(struct hfi_watch *watch, unsigned events, void *user) {
-    char byte;
-    (void)events;
-    (void)user;
-    if (read(ready_fd, &byte, 1) != 1)
-        return;
-    loop->ops->unwatch(loop, watch);
-    atomic_store(&work.stop, HFI_STOP_TIMEOUT);
-    kind->ops->stop(kind, &work, false);
-    kind->ops->stop(kind, &work, false); /* twice is once */
-    assert_int_equal(ends, 0);
-}
-
-/* Runs a script that says `echo >$READY` when it wants to be stopped. */
-static void run_and_stop(const char *text) {
-    char variable[4096];
-    const char *path = hf_test_path("ready");
-    snprintf(variable, sizeof variable, "READY=%s", path);
-    const char *const listed[] = {variable, "PATH"};
-    unlink(path);
-    assert_int_equal(mkfifo(path, 0600), 0);
-    ready_fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    assert_true(ready_fd >= 0);
-    assert_int_equal(loop->ops->watch(loop, ready_fd, HFI_READABLE, told_ready, NULL, &ready_watch), 0);
-    type.options.environment = listed;
-    type.options.environment_length = 2;
-    run_script(text);
-    close(ready_fd);
-}
-
 static void term_ends_it_S2_7(void **state) {
     (void)state;
     run_and_stop("echo >$READY; while :; do sleep 1; done");
@@ -483,6 +355,68 @@ static void every_allocation_may_fail(void **state) {
     assert_string_equal(work.ending.outcome.error_type, "exit.1");
 }
 
+/* ------------------------------------------------------------------ limits */
+
+static void limits_are_those_of_the_type(void **state) {
+    (void)state;
+    type.options.max_memory = INT64_C(3) << 30;
+    type.options.max_cpu_ms = 1500;
+    type.options.max_files = 20;
+    type.options.max_processes = 3000;
+    struct rlimit before, after;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    set_command("/bin/cat", "/proc/self/limits", NULL);
+    go();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &after), 0);
+    assert_memory_equal(&before, &after, sizeof before); /* ours stay */
+    assert_int_equal(work.ending.result, HF_RESULT_OK);
+    char text[8192];
+    memcpy(text, work.ending.data, work.ending.length);
+    text[work.ending.length] = '\0';
+    unsigned long long soft, hard;
+    assert_int_equal(sscanf(strstr(text, "Max address space"), "Max address space %llu %llu", &soft, &hard), 2);
+    assert_true(soft == 3ull << 30 && hard == 3ull << 30);
+    assert_int_equal(sscanf(strstr(text, "Max cpu time"), "Max cpu time %llu %llu", &soft, &hard), 2);
+    assert_true(soft == 2 && hard == 3);
+    assert_int_equal(sscanf(strstr(text, "Max open files"), "Max open files %llu %llu", &soft, &hard), 2);
+    assert_true(soft == 20 && hard == 20);
+    assert_int_equal(sscanf(strstr(text, "Max processes"), "Max processes %llu %llu", &soft, &hard), 2);
+    assert_true(soft == 3000 && hard == 3000);
+}
+
+static void processor_time_ends_in_a_signal(void **state) {
+    (void)state;
+    type.options.max_cpu_ms = 1;
+    run_script("while :; do :; done");
+    assert_failed("signal.SIGXCPU", HF_RESULT_FAILED);
+}
+
+/* What holds without limits holds with them: surroundings, output, failures, nothing left. */
+static void limited_children_are_like_others_S1_18(void **state) {
+    type.options.max_files = 64;
+    environment_is_what_is_listed_S1_18(state);
+    hfi_ending_free(&work.ending);
+    ends = 0;
+    prepare(&work);
+    type.options.environment_length = 0;
+    nothing_is_inherited_S1_18(state);
+    hfi_ending_free(&work.ending);
+    prepare(&work);
+    ends = 0;
+    what_cannot_start_is_permanent(state);
+    hfi_ending_free(&work.ending);
+    type.options.directory = NULL;
+    type.options.max_memory = 1 << 20; /* too little for any program */
+    run_script("exit 0");
+    assert_int_not_equal(work.ending.result, HF_RESULT_OK);
+    type.options.max_memory = 0;
+    hfi_ending_free(&work.ending);
+    ends = 0;
+    prepare(&work);
+    runs_leave_nothing_behind(state);
+    every_allocation_may_fail(state);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -507,6 +441,9 @@ int main(void) {
         TEST(status_taken_by_others_is_no_success),
         TEST(runs_leave_nothing_behind),
         TEST(every_allocation_may_fail),
+        TEST(limits_are_those_of_the_type),
+        TEST(processor_time_ends_in_a_signal),
+        TEST(limited_children_are_like_others_S1_18),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }
