@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Calls of http jobs whose payload gives their values, and jobs at a per_host downstream, seen by the server.
+"""Calls of http jobs whose payload gives their values, seen by the server.
 
 templates.py PROGRAM"""
 import http.server
@@ -102,41 +102,6 @@ def not_repeatable_is_tried_once(folder):
     server.shutdown()
 
 
-def hosts_of_strangers(folder):
-    """Each host has its own breaker: a dead one keeps nobody else back [B30]."""
-    good, bad = serve(200), serve(500)
-    configure(folder, 'downstreams:\n  hooks: {per_host: true, retry: {max: 0}, breaker: {min_calls: 5, break: 10m, max_break: 10m}}\n'
-                      '  public: {per_host: true, private_networks: deny, retry: {max: 0}}\njobs:\n'
-                      '  hook: {kind: http, downstream: hooks, url: "{url}", curve: [1h]}\n'
-                      '  tenant: {kind: http, downstream: hooks, url: "http://127.0.0.1:{port}/t/{name}"}\n'
-                      '  safe: {kind: http, downstream: public, url: "{url}", max_executions: 1}\n')
-    run(folder, 'check')
-    bads = [put(folder, 'hook', {'url': 'http://127.0.0.1:%d/b' % bad.server_port}) for _ in range(30)]
-    goods = [put(folder, 'hook', {'url': 'http://127.0.0.1:%d/g?n=%d' % (good.server_port, n)}) for n in range(30)]
-    tenant = put(folder, 'tenant', {'port': good.server_port, 'name': 'a b'})
-    private = put(folder, 'safe', {'url': 'http://127.0.0.1:%d/s' % good.server_port})
-    wrong = [put(folder, 'hook', payload) for payload in ({'url': 'ftp://a/b'}, {'url': 'http://u:hush@a/'}, {}, {'url': 'http://a/\nb'})]
-    node = subprocess.Popen([PROGRAM, 'run'], cwd=folder, stderr=subprocess.PIPE)
-    waiting = set(goods + [tenant, private] + wrong)
-    while waiting:
-        waiting = {job for job in waiting if show(folder, job)['state'] in ('pending', 'running')}
-    while any(show(folder, job)['state'] == 'running' or not (show(folder, job)['executions'] or show(folder, job)['reason'])
-              for job in bads):
-        pass
-    node.terminate()
-    node.communicate(timeout=60)
-    assert all(show(folder, job)['state'] == 'succeeded' for job in goods + [tenant])
-    assert len(good.seen) == 31 and any(path == '/t/a%20b' for _, path, _, _ in good.seen), good.seen
-    assert len(bad.seen) < 30, len(bad.seen) # its breaker opened
-    shown = show(folder, private)
-    assert shown['state'] == 'dead' and shown['error_type'] == 'local.private_network', shown
-    for job in wrong:
-        shown = show(folder, job)
-        assert shown['state'] == 'dead' and shown['error_type'] == 'payload.field' and 'hush' not in shown['error_message'], shown
-    good.shutdown()
-    bad.shutdown()
-
-
 def what_check_refuses(folder):
     downstreams = 'downstreams: {api: {url: "http://localhost"}, hooks: {per_host: true}}\njobs:\n'
     for job, why in (('downstream: hooks', 'the job has no url'), ('downstream: api, url: "{url}"', 'has a url of its own'),
@@ -155,7 +120,7 @@ def what_check_refuses(folder):
 
 
 def main():
-    for test in values_in_their_places, not_repeatable_is_tried_once, hosts_of_strangers, what_check_refuses:
+    for test in values_in_their_places, not_repeatable_is_tried_once, what_check_refuses:
         with tempfile.TemporaryDirectory() as folder:
             test(folder)
             print('ok', test.__name__)

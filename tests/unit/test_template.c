@@ -37,6 +37,7 @@ static int set_up(void **state) {
     type.name = "mail";
     header = (struct hf_header){"X-User", "u-{user}"};
     type.headers = &header;
+    type.header_count = 1;
     return 0;
 }
 
@@ -62,7 +63,8 @@ static void values_are_encoded_for_their_place(void **state) {
     assert_int_equal(hfi_templates_check(&type, NULL), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct filled filled = fill(rows[i].payload, strlen(rows[i].payload));
-        assert_int_equal(filled.code, 0);
+        if (filled.code != 0)
+            fail_msg("%s: %s", rows[i].payload, filled.error.why);
         assert_string_equal(filled.request.path, rows[i].path);
         assert_string_equal(filled.request.query, rows[i].query);
         assert_string_equal(filled.header.value, rows[i].header);
@@ -88,8 +90,8 @@ static void bad_payloads_are_refused(void **state) {
     type.path = "/users/{user}/mail";
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct filled filled = fill(rows[i].payload, strlen(rows[i].payload));
-        assert_int_equal(filled.code, HF_EINVAL);
-        assert_string_equal(filled.error.what, rows[i].error_type);
+        if (filled.code != HF_EINVAL || strcmp(filled.error.what, rows[i].error_type) != 0)
+            fail_msg("%s: %d %s", rows[i].payload, filled.code, filled.error.what);
         assert_null(strstr(filled.error.why, "Evil")); /* values are not shown */
         hfi_keep_free(&filled.keep);
     }
