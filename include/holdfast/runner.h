@@ -331,7 +331,7 @@ struct hf_runner_counts {
     uint64_t overdue;    /* executions that still ran 10 s after their limit */
     uint64_t attempts;   /* requests put on the wire for jobs, probe requests included */
     uint64_t alerts_sent, alerts_failed;
-    uint64_t parked;     /* due jobs kept back by a breaker, a ramp or a gate, now; at most 100,000 of a lane count */
+    uint64_t parked;     /* due jobs kept back by a breaker, a ramp or a gate, now; at most 10,000 in all are counted */
     uint64_t relayed;    /* rows of outboxes that became jobs, or were known already */
     uint64_t poisoned;   /* rows of outboxes that became dead letters */
     int64_t outbox_oldest_ms; /* age of the oldest row that waits in any of them, now; 0: none does [S0.34] */

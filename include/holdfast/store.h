@@ -132,12 +132,14 @@ HF_API size_t hf_queue_list_count(const struct hf_queue_list *list);
 HF_API const struct hf_queue_view *hf_queue_list_at(const struct hf_queue_list *list, size_t index);
 HF_API void hf_queue_list_free(struct hf_queue_list *list);
 
-/* Limit names that jobs carry which are pending or running: what a runner's hf_limit_options should name. */
+/* Limit names that jobs carry which are pending or running: what a runner's hf_limit_options should name. The
+ * first 1,000 by name. */
 struct hf_limit_view {
     uint32_t size;
     const char *name;
     uint64_t keys;             /* different ones among these jobs */
-    uint64_t pending, running; /* jobs */
+    uint64_t pending;          /* jobs; of a file, each lane (a key of one type and queue) counts 10,000 at most */
+    uint64_t running;          /* jobs */
 };
 struct hf_limit_list;
 HF_API int hf_store_list_limits(struct hf_store *store, struct hf_limit_list **list, struct hf_error *error);

@@ -210,7 +210,8 @@ struct hfi_runner {
     struct hfi_op_expire expire_op;
     struct hfi_op_prune prune_op;
     struct hfi_op_release release_op;
-    struct hfi_timer prune_timer; /* the next page */
+    struct hfi_timer expire_timer, prune_timer; /* the next page */
+    struct hf_mono expire_at;
     uint32_t prune_page;
     bool release_out;
     bool release_wanted; /* children were left over, or may have been */

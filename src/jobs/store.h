@@ -118,7 +118,7 @@ struct hfi_lane_row {
     bool alone;          /* of jobs that are started alone: hfi_wants_alone */
     const char *queue, *type, *breaker_key, *limit_key; /* empty texts for lanes below `known` */
 };
-#define HFI_KEPT_MAX 100000
+#define HFI_KEPT_MAX 10000 /* over all lanes: they are counted in the transaction of everybody's writes */
 struct hfi_op_lanes {
     struct hfi_op op;
     int64_t known;             /* texts only of lanes above it */
@@ -126,7 +126,7 @@ struct hfi_op_lanes {
     bool running;              /* somebody asks for limit_running and queue_running */
     const int64_t *kept;       /* lanes that are kept back: their due jobs are counted; NULL none */
     size_t kept_count;
-    uint64_t kept_due;         /* out: due jobs of `kept`, each lane counted up to HFI_KEPT_MAX */
+    uint64_t kept_due;         /* out: due jobs of `kept`, at most HFI_KEPT_MAX are counted */
     struct hfi_lane_row *rows; /* out, one block to hfi_free: new lanes, and every lane with next_due ≤ now */
     size_t count;
     int64_t next_due_us;       /* out: earliest next_due after now; INT64_MAX none */
@@ -151,7 +151,8 @@ struct hfi_admitted {
     int64_t aging_us;               /* 0 off */
     bool probe;                     /* its jobs are probes of a broken downstream: hfi_probe_suits goes before the order */
     uint32_t claimed;               /* out */
-    bool more;                      /* out: it has more due jobs, which a limit may keep back */
+    bool more;                      /* out: it has more due jobs, which a limit may keep back, or which stand behind many
+                                     * past their expires_at: a claim need not look behind those */
     int64_t full_at_us;             /* out: with a rate: when the key's bucket is full again, after this claim; wall */
 };
 /* HF_ESTALE: the node is gone, and what it claimed would be nobody's. */

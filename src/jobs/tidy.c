@@ -9,6 +9,7 @@
 
 #define PAGE 256
 #define EVERY_US INT64_C(60000000)
+#define EXPIRE_REST_LEAST_MS 5 /* it takes half of the writer's time at most */
 #define PRUNE_FIRST 250
 #define PRUNE_LEAST 100
 #define PRUNE_MOST 700     /* with what belongs to them some 4,000 rows */
@@ -33,6 +34,15 @@ static bool is_time(const struct hfi_runner *runner, struct hf_mono last) {
 
 /* ------------------------------------------------------------------ expiry */
 
+/* A full page: there may be more, and claims do not look behind many of them. */
+static void expire_on(struct hfi_runner *runner) {
+    int64_t took = hfi_sub(hfi_runner_mono(runner).us, runner->expire_at.us), rest = hfi_us_to_ms_up(took);
+    if (runner->life != HFI_LIFE_RUNNING || runner->lost || runner->expire_op.ended < PAGE)
+        return;
+    hfi_runner_arm(runner, &runner->expire_timer, rest > EXPIRE_REST_LEAST_MS ? rest : EXPIRE_REST_LEAST_MS);
+    hfi_claim_stale(runner);
+}
+
 static void expired(struct hfi_op *op, void *user) {
     struct hfi_runner *runner = user;
     runner->out--;
@@ -42,6 +52,7 @@ static void expired(struct hfi_op *op, void *user) {
     } else if (runner->expire_op.ended > 0) {
         HFI_COUNT(runner, expired, runner->expire_op.ended);
         hfi_log(HF_LOG_INFO, "job.expired", HFI_I("jobs", runner->expire_op.ended), NULL);
+        expire_on(runner);
     }
     came_back(runner);
 }
@@ -50,6 +61,7 @@ static void expire(struct hfi_runner *runner) {
     if (runner->expire_out)
         return;
     runner->expire_op.now = hfi_runner_wall(runner);
+    runner->expire_at = hfi_runner_mono(runner);
     runner->expire_op.limit = PAGE;
     runner->expire_op.ended = 0;
     runner->expire_out = true;
@@ -57,6 +69,13 @@ static void expire(struct hfi_runner *runner) {
 }
 
 /* ------------------------------------------------------------------ jobs that wait for others */
+static void expire_fired(struct hfi_timer *timer, void *user) {
+    struct hfi_runner *runner = user;
+    (void)timer;
+    if (runner->life == HFI_LIFE_RUNNING && !runner->lost)
+        expire(runner);
+}
+
 
 static void released(struct hfi_op *op, void *user) {
     struct hfi_runner *runner = user;
@@ -161,6 +180,7 @@ void hfi_tidy_begin(struct hfi_runner *runner) {
     runner->release_wanted = true; /* whatever the last node left */
 }
 
+    hfi_timer_init(&runner->expire_timer, expire_fired, runner);
 void hfi_tidy_round(struct hfi_runner *runner) {
     expire(runner);
     release(runner);
@@ -171,3 +191,4 @@ void hfi_tidy_round(struct hfi_runner *runner) {
 void hfi_tidy_stop(struct hfi_runner *runner) {
     hfi_runner_disarm(runner, &runner->prune_timer);
 }
+    hfi_runner_disarm(runner, &runner->expire_timer);

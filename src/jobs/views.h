@@ -29,6 +29,8 @@ int hfi_dead_new(const struct hf_dead_view *row, struct hf_dead **dead); /* with
 int hfi_queue_list_new(struct hf_queue_list **list);
 int hfi_queue_list_add(struct hf_queue_list *list, const struct hf_queue_view *row);
 int hfi_limit_list_new(struct hf_limit_list **list);
+#define HFI_LIMIT_PENDING_MAX 10000 /* jobs of a lane that are counted */
+#define HFI_LIMIT_NAMES_MAX 1000
 int hfi_limit_list_add(struct hf_limit_list *list, const struct hf_limit_view *row);
 int hfi_downstream_list_new(struct hf_downstream_list **list);
 int hfi_downstream_list_add(struct hf_downstream_list *list, const struct hf_downstream_row *row);

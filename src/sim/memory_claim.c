@@ -20,10 +20,10 @@ static int64_t lane_due(const struct hfi_memory_lane *lane) {
     return due;
 }
 
-static uint64_t count_due(const struct hfi_memory_lane *lane, int64_t now_us) {
+static uint64_t count_due(const struct hfi_memory_lane *lane, int64_t now_us, uint64_t room) {
     uint64_t due = 0;
     for (size_t i = 0; i < HFI_PRIORITIES; i++)
-        for (size_t at = 0; at < lane->due[i].count && due < HFI_KEPT_MAX; at++)
+        for (size_t at = 0; at < lane->due[i].count && due < room; at++)
             due += lane->due[i].items[at]->at_us <= now_us;
     return due;
 }
@@ -78,7 +78,7 @@ int hfi_memory_lanes(struct hfi_memory *store, struct hfi_op_lanes *op) {
     op->kept_due = 0;
     for (size_t i = 0; i < op->kept_count; i++)
         if (op->kept[i] > 0 && (size_t)op->kept[i] <= store->lanes.count)
-            op->kept_due += count_due(store->lanes.items[op->kept[i] - 1], op->now.us);
+            op->kept_due += count_due(store->lanes.items[op->kept[i] - 1], op->now.us, HFI_KEPT_MAX - op->kept_due);
     op->unhealthy_version = store->unhealthy_version;
     return 0;
 }

@@ -165,7 +165,7 @@ int hfi_memory_list_limits(struct hfi_store *self, struct hf_limit_list **list, 
         if (row->lane->of_limit && (row->job->state == HF_JOB_PENDING || row->job->state == HF_JOB_RUNNING))
             count = count_limit(store, row, views, count);
     }
-    for (size_t i = 0; i < count && code == 0; i++)
+    for (size_t i = 0; i < count && i < HFI_LIMIT_NAMES_MAX && code == 0; i++)
         code = add_limit(*list, &views[i]);
     hfi_free(views);
     pthread_mutex_unlock(&store->lock);

@@ -14,12 +14,14 @@
 #include "jobs/views.h"
 
 #define PRIORITIES 10
+#define EXPIRED_LOOK 64 /* rows past their time that a claim passes over, of a priority: EXPIRE ends them */
 
 struct claim {
     struct hfi_sqlite *store;
     struct hfi_op_claim *op;
     struct hfi_admitted *lane;
     int64_t next_due_us;            /* of the lane's jobs that were passed over */
+    bool cut;                       /* of the lane: more of them than are passed over */
     const struct hfi_curve *policy; /* stored; NULL: none to fix */
     struct hfi_hand reserve, begin;
     struct hfi_change reserved, begun;
@@ -82,13 +84,14 @@ static void take_row(struct claim *claim, struct hfi_job *row) {
 
 /*
  * Jobs of one priority due until then, `room` at most; `probes`: only such as suit, among the first few. Reads up to the
- * first row that is not for it, which tells whether there are more and when the next one is due.
+ * first row that is not for it, which tells whether there are more and when the next one is due; no further than a few
+ * rows past their time.
  */
 static int claim_priority(struct claim *claim, int priority, int64_t until_us, uint32_t room, bool probes) {
     struct hfi_sqlite *store = claim->store;
     struct hfi_op_claim *op = claim->op;
     size_t first = op->count;
-    uint32_t seen = 0;
+    uint32_t seen = 0, expired_seen = 0;
     struct hfi_job row;
     sqlite3_stmt *due = hfi_sql(store, HFI_SQL_CLAIM_DUE);
     if (!due)
@@ -99,7 +102,9 @@ static int claim_priority(struct claim *claim, int priority, int64_t until_us, u
         bool expired = row.expires_at_us != 0 && row.expires_at_us <= op->now.us;
         bool full = op->count - first == room, is_due = row.run_at_us <= until_us;
         claim->lane->more = claim->lane->more || (full && is_due && !expired);
-        if (!is_due || (full && !expired) || (probes && seen == HFI_PROBE_LOOK)) {
+        bool cut = is_due && expired && expired_seen++ == EXPIRED_LOOK;
+        claim->cut = claim->cut || cut;
+        if (!is_due || (full && !expired) || cut || (probes && seen == HFI_PROBE_LOOK)) {
             pass_over(claim, row.run_at_us);
             break;
         }
@@ -131,11 +136,12 @@ static bool next_priority(struct hfi_sqlite *store, int64_t lane, int *priority)
 static int claim_priorities(struct claim *claim, uint32_t room, bool probes) {
     struct hfi_admitted *lane = claim->lane;
     int priority = INT32_MAX;
-    lane->more = false;
+    lane->more = claim->cut = false;
     claim->next_due_us = INT64_MAX;
     while (!lane->more && next_priority(claim->store, lane->lane, &priority))
         if (claim_priority(claim, priority, claim->op->now.us, room - lane->claimed, probes) != 0)
             break;
+    lane->more = lane->more || claim->cut;
     return claim->store->fault;
 }
 
@@ -150,8 +156,14 @@ static int64_t head_of(struct claim *claim, int priority) {
     sqlite3_bind_int64(head, 1, claim->lane->lane);
     sqlite3_bind_int(head, 2, priority);
     sqlite3_bind_int64(head, 3, claim->op->now.us);
-    if (hfi_sql_row(claim->store, head))
-        run_at_us = sqlite3_column_int64(head, 0);
+    for (uint32_t seen = 0; run_at_us == INT64_MAX && hfi_sql_row(claim->store, head);) {
+        if (sqlite3_column_int(head, 1) == 0) {
+            run_at_us = sqlite3_column_int64(head, 0);
+        } else if (seen++ == EXPIRED_LOOK) {
+            claim->cut = true;
+            break;
+        }
+    }
     hfi_sql_done(head);
     return run_at_us;
 }
@@ -177,6 +189,7 @@ static int claim_aged(struct claim *claim, uint32_t room) {
     struct hfi_admitted *lane = claim->lane;
     int64_t heads[PRIORITIES], now = claim->op->now.us;
     int turn;
+    claim->cut = false;
     for (int priority = 0; priority < PRIORITIES; priority++)
         heads[priority] = head_of(claim, priority);
     while (claim->store->fault == 0 && lane->claimed < room && (turn = first_of(claim, heads, -1)) >= 0) {
@@ -188,7 +201,7 @@ static int claim_aged(struct claim *claim, uint32_t room) {
             break;
         heads[turn] = lane->claimed > before ? head_of(claim, turn) : INT64_MAX; /* none: what is there cannot be had */
     }
-    lane->more = first_of(claim, heads, -1) >= 0;
+    lane->more = claim->cut || first_of(claim, heads, -1) >= 0;
     return claim->store->fault;
 }
 

@@ -77,6 +77,7 @@ struct hfi_sqlite {
     sqlite3 *reader; /* lists and looks; query_only; opened at the first */
     int64_t prune_cursor;
     int wake_fd;
+    int64_t letters_settled_us, letters_id; /* the same for settled letters */
 };
 static inline struct hfi_sqlite *hfi_sqlite_of(struct hfi_store *store) {
     return (struct hfi_sqlite *)(void *)store;

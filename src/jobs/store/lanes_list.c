@@ -99,13 +99,13 @@ static int control_version(struct hfi_sqlite *store, struct hfi_op_lanes *op) {
 
 static int count_kept(struct hfi_sqlite *store, struct hfi_op_lanes *op) {
     op->kept_due = 0;
-    for (size_t i = 0; i < op->kept_count; i++) {
+    for (size_t i = 0; i < op->kept_count && op->kept_due < HFI_KEPT_MAX; i++) {
         sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_LANE_KEPT);
         if (!statement)
             return store->fault;
         sqlite3_bind_int64(statement, 1, op->kept[i]);
         sqlite3_bind_int64(statement, 2, op->now.us);
-        sqlite3_bind_int64(statement, 3, HFI_KEPT_MAX);
+        sqlite3_bind_int64(statement, 3, (int64_t)(HFI_KEPT_MAX - op->kept_due));
         if (hfi_sql_row(store, statement))
             op->kept_due += (uint64_t)sqlite3_column_int64(statement, 0);
         hfi_sql_done(statement);

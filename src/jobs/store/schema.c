@@ -78,6 +78,7 @@ static const char version_1_rest[] =
     "CREATE UNIQUE INDEX dead_once ON dead_letters(job_id, death_no) WHERE job_id IS NOT NULL;"
     "CREATE UNIQUE INDEX dead_message ON dead_letters(source, source_message_id) WHERE job_id IS NULL;"
     "CREATE INDEX dead_status ON dead_letters(status);"
+    "CREATE INDEX dead_settled ON dead_letters(settled_at_us) WHERE status > 0;"
     "CREATE INDEX dead_fingerprint ON dead_letters(fingerprint) WHERE status = 0;"
     "CREATE INDEX dead_successor ON dead_letters(new_job_id) WHERE new_job_id IS NOT NULL;"
     "CREATE TABLE alerts("
@@ -105,6 +106,7 @@ static const char version_1_rest[] =
     " STRICT, WITHOUT ROWID;"
     /* The rates of limit keys: when the bucket is full again. No row: it is full. */
     "CREATE TABLE limit_rates(limit_key TEXT NOT NULL PRIMARY KEY, full_at_us INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX rates_full ON limit_rates(full_at_us);"
     "CREATE TABLE inbox("
     " source TEXT NOT NULL, message_id TEXT NOT NULL, job_id INTEGER NOT NULL, at_us INTEGER NOT NULL,"
     " PRIMARY KEY(source, message_id)) STRICT, WITHOUT ROWID;"

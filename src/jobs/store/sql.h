@@ -98,8 +98,8 @@
                  "ORDER BY priority DESC LIMIT 1")                                                                     \
     X(CLAIM_DUE, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.lane = ?1 AND j.priority = ?2 "       \
                  "ORDER BY j.run_at_us, j.id")                                                                         \
-    X(CLAIM_HEAD, "SELECT run_at_us FROM jobs WHERE state = 0 AND lane = ?1 AND priority = ?2 AND run_at_us <= ?3 "    \
-                  "AND ifnull(expires_at_us, ?3 + 1) > ?3 ORDER BY run_at_us LIMIT 1")                                 \
+    X(CLAIM_HEAD, "SELECT run_at_us, expires_at_us > 0 AND expires_at_us <= ?3 FROM jobs WHERE state = 0 "             \
+                  "AND lane = ?1 AND priority = ?2 AND run_at_us <= ?3 ORDER BY run_at_us")                            \
     X(CLAIM_NEXT, "SELECT run_at_us FROM jobs WHERE state = 0 AND lane = ?1 AND priority = ?2 "                        \
                   "ORDER BY run_at_us LIMIT 1")                                                                        \
     X(LANE_DUE, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.lane = ?1 AND j.run_at_us <= ?2 "      \
@@ -189,11 +189,12 @@
     X(RELEASE_NEXT, "SELECT parent, after_child FROM releases ORDER BY parent LIMIT 1")                                \
     X(RELEASE_DONE, "DELETE FROM releases WHERE parent = ?1")                                                          \
     X(WAITING_AFTER, "SELECT id FROM jobs WHERE state = 1 AND id > ?1 ORDER BY id LIMIT ?2")                           \
-    X(PRUNE_DEAD, "DELETE FROM dead_letters WHERE id IN (SELECT d.id FROM dead_letters d WHERE d.status > 0 "          \
-                  "AND d.settled_at_us < ?1 AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.dead_id = d.id "            \
-                  "AND a.state <> 1) LIMIT ?2)")                                                                       \
-    X(PRUNE_ALERTS, "DELETE FROM alerts WHERE id IN (SELECT a.id FROM alerts a WHERE a.state > 0 "                     \
-                    "AND NOT EXISTS (SELECT 1 FROM dead_letters d WHERE d.id = a.dead_id) LIMIT ?1)")                  \
+    X(PRUNE_DEAD_LOOK, "SELECT d.settled_at_us, d.id, EXISTS (SELECT 1 FROM alerts a WHERE a.dead_id = d.id "          \
+                       "AND a.state <> 1) FROM dead_letters d WHERE d.status > 0 "                                     \
+                       "AND (d.settled_at_us, d.id) > (?1, ?2) AND d.settled_at_us < ?3 "                              \
+                       "ORDER BY d.settled_at_us, d.id LIMIT ?4")                                                      \
+    X(PRUNE_DEAD, "DELETE FROM dead_letters WHERE id = ?1")                                                            \
+    X(PRUNE_ALERTS, "DELETE FROM alerts WHERE dead_id = ?1")                                                           \
     X(PRUNE_INBOX, "DELETE FROM inbox WHERE (source, message_id) IN (SELECT source, message_id FROM inbox "            \
                    "WHERE at_us < ?1 LIMIT ?2)")
 
