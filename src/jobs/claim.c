@@ -159,6 +159,7 @@ static void round_came_back(struct hfi_runner *runner) {
     if (claimed)
         take_claim(runner);
     if (looked && runner->lanes_op.op.code == 0) {
+        hfi_tidy_left(runner, &runner->lanes_op.op);
         take_lanes(runner);
         count_parked(runner);
     } else if (looked) {

@@ -230,7 +230,8 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
         hfi_observe_end(runner, execution);
     if (op->change.job.state == HF_JOB_PENDING && op->change.job.run_at_us <= op->event.now.us)
         hfi_claim_stale(runner); /* it is due at once: a snooze of 0, a retry without a wait (I36) */
-    hfi_tidy_released(runner, op->released, op->ended);
+    hfi_tidy_left(runner, &op->op);
+    hfi_tidy_released(runner, op->released);
     if (op->change.has_death) {
         log_death(runner, execution);
         if (runner->alerts != NULL)

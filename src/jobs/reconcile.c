@@ -62,6 +62,7 @@ static void lapsed(struct hfi_op *op, void *user) {
     struct hfi_runner *runner = user;
     struct hfi_op_sweep *sweep = (struct hfi_op_sweep *)(void *)op;
     runner->out--;
+    hfi_tidy_left(runner, op);
     if (op->code != 0) {
         hfi_log(HF_LOG_WARNING, "upkeep.failed", HFI_S("what", "reconcile"), HFI_I("job", sweep->only),
                 HFI_S("why", hf_strerror(op->code)), NULL); /* it is still a stray at the next beat */

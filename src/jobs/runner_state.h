@@ -318,7 +318,8 @@ void hfi_tidy_begin(struct hfi_runner *runner);
 void hfi_tidy_round(struct hfi_runner *runner);
 void hfi_tidy_stop(struct hfi_runner *runner);
 bool hfi_tidy_idle(const struct hfi_runner *runner); /* no child is left over that somebody freed */
-void hfi_tidy_released(struct hfi_runner *runner, uint32_t released_now, uint32_t ended); /* by the end of an execution */
+void hfi_tidy_left(struct hfi_runner *runner, const struct hfi_op *op); /* what came back may have left children */
+void hfi_tidy_released(struct hfi_runner *runner, uint32_t released_now); /* by the end of an execution */
 
 /* park.c */
 int hfi_park_init(struct hfi_runner *runner);

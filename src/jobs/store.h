@@ -39,6 +39,7 @@ struct hfi_op {
     int code;               /* 0 or HF_E…; set when done */
     struct hf_error *error; /* details or NULL */
     bool urgent;            /* beats: ahead of everything that waits */
+    bool left_over;         /* out: children of jobs that it ended or began anew are left to RELEASE; LANES: of any */
     /* the writer's: */
     struct hfi_op *next;
     struct hfi_task task;                                /* completion, on `home` */

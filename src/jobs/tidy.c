@@ -54,21 +54,21 @@ static void expired(struct hfi_op *op, void *user) {
         hfi_log(HF_LOG_INFO, "job.expired", HFI_I("jobs", runner->expire_op.ended), NULL);
         expire_on(runner);
     }
+    hfi_tidy_left(runner, op);
     came_back(runner);
 }
 
 static void expire(struct hfi_runner *runner) {
     if (runner->expire_out)
         return;
-    runner->expire_op.now = hfi_runner_wall(runner);
     runner->expire_at = hfi_runner_mono(runner);
+    runner->expire_op.now = hfi_runner_wall(runner);
     runner->expire_op.limit = PAGE;
     runner->expire_op.ended = 0;
     runner->expire_out = true;
     hfi_runner_submit(runner, &runner->expire_op.op, HFI_OP_EXPIRE, expired, runner);
 }
 
-/* ------------------------------------------------------------------ jobs that wait for others */
 static void expire_fired(struct hfi_timer *timer, void *user) {
     struct hfi_runner *runner = user;
     (void)timer;
@@ -76,6 +76,7 @@ static void expire_fired(struct hfi_timer *timer, void *user) {
         expire(runner);
 }
 
+/* ------------------------------------------------------------------ jobs that wait for others */
 
 static void released(struct hfi_op *op, void *user) {
     struct hfi_runner *runner = user;
@@ -108,9 +109,12 @@ static void release(struct hfi_runner *runner) {
     hfi_runner_submit(runner, &op->op, HFI_OP_RELEASE, released, runner);
 }
 
-void hfi_tidy_released(struct hfi_runner *runner, uint32_t released_now, uint32_t ended) {
-    if (released_now + ended >= HFI_SETTLE_MAX)
-        runner->release_wanted = true; /* there may be more */
+void hfi_tidy_left(struct hfi_runner *runner, const struct hfi_op *op) {
+    if (op->code == 0 && op->left_over)
+        runner->release_wanted = true;
+}
+
+void hfi_tidy_released(struct hfi_runner *runner, uint32_t released_now) {
     if (released_now > 0 && runner->life == HFI_LIFE_RUNNING)
         hfi_claim_stale(runner);
 }
@@ -176,11 +180,11 @@ static void prune_fired(struct hfi_timer *timer, void *user) {
 /* ------------------------------------------------------------------ the round */
 
 void hfi_tidy_begin(struct hfi_runner *runner) {
+    hfi_timer_init(&runner->expire_timer, expire_fired, runner);
     hfi_timer_init(&runner->prune_timer, prune_fired, runner);
     runner->release_wanted = true; /* whatever the last node left */
 }
 
-    hfi_timer_init(&runner->expire_timer, expire_fired, runner);
 void hfi_tidy_round(struct hfi_runner *runner) {
     expire(runner);
     release(runner);
@@ -189,6 +193,6 @@ void hfi_tidy_round(struct hfi_runner *runner) {
 }
 
 void hfi_tidy_stop(struct hfi_runner *runner) {
+    hfi_runner_disarm(runner, &runner->expire_timer);
     hfi_runner_disarm(runner, &runner->prune_timer);
 }
-    hfi_runner_disarm(runner, &runner->expire_timer);

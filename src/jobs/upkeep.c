@@ -126,6 +126,7 @@ static void swept(struct hfi_op *op, void *user) {
     struct hfi_op_sweep *sweep = &runner->sweep_op;
     runner->out--;
     runner->sweep_out = false;
+    hfi_tidy_left(runner, op);
     if (op->code == 0) {
         pthread_mutex_lock(&runner->lock);
         runner->counts.lapsed += sweep->lapsed;
@@ -199,6 +200,7 @@ static void quarantined(struct hfi_op *op, void *user) {
     struct hfi_op_quarantine *quarantine = &runner->quarantine_op;
     runner->out--;
     runner->quarantine_out = false;
+    hfi_tidy_left(runner, op);
     if (op->code != 0) {
         failed(op, "quarantine");
     } else {

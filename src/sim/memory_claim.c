@@ -80,6 +80,7 @@ int hfi_memory_lanes(struct hfi_memory *store, struct hfi_op_lanes *op) {
         if (op->kept[i] > 0 && (size_t)op->kept[i] <= store->lanes.count)
             op->kept_due += count_due(store->lanes.items[op->kept[i] - 1], op->now.us, HFI_KEPT_MAX - op->kept_due);
     op->unhealthy_version = store->unhealthy_version;
+    store->left_some = store->left_over.first != NULL;
     return 0;
 }
 

@@ -94,8 +94,10 @@ void hfi_memory_deps_flush(struct hfi_memory *store) {
     while (store->unsettled.first) {
         struct hfi_memory_job *parent = take(&store->unsettled);
         parent->unsettled = !settle_children(store, parent);
-        if (parent->unsettled)
-            append(&store->left_over, parent);
+        if (!parent->unsettled)
+            continue;
+        append(&store->left_over, parent);
+        store->left_some = true;
     }
 }
 

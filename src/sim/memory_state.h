@@ -147,6 +147,7 @@ struct hfi_memory {
     size_t expiring; /* rows with expires_at */
     struct hfi_memory_line unsettled, left_over; /* of this operation; of earlier ones, for RELEASE */
     uint32_t settle_left;          /* children that this transaction may still look at */
+    bool left_some;                /* this operation left children to RELEASE */
     uint32_t released, ended_with; /* what became of them */
 };
 static inline struct hfi_memory *hfi_memory_of(struct hfi_store *store) {

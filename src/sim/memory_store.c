@@ -47,8 +47,10 @@ static int run(struct hfi_memory *store, struct hfi_op *op) {
 /* With the operation come the jobs that waited for those it ended. */
 static int run_whole(struct hfi_memory *store, struct hfi_op *op) {
     uint32_t released = store->released, ended_with = store->ended_with;
+    store->left_some = false;
     int code = run(store, op);
     hfi_memory_deps_flush(store);
+    op->left_over = store->left_some;
     if (op->kind == HFI_OP_APPLY) {
         struct hfi_op_apply *apply = (void *)op;
         apply->released = store->released - released;

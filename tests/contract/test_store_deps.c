@@ -353,6 +353,40 @@ static void many_children_are_released_in_parts(void **state) {
     assert_int_equal(world_counts().cancelled, 0);
 }
 
+/* Two ends in one commit share what it may look at: the one whose children are left says so, and then each look does. */
+static void what_is_left_over_is_said(void **state) {
+    (void)state;
+    enum { EACH = 300 };
+    int64_t parents[2] = {world_put_type("parent"), world_put_type("parent")};
+    struct hfi_op_apply *ends = calloc(2, sizeof *ends);
+    for (int i = 0; i < 2 * EACH; i++)
+        after(parents[i / EACH]);
+    for (int i = 0; i < 2; i++) {
+        struct hfi_job *job = start_parent(parents[i]);
+        ends[i] = (struct hfi_op_apply){.op = {.kind = HFI_OP_APPLY}, .job = job, .rules = world_rules(),
+                                        .event = {.kind = HFI_EVENT_SUCCEEDED, .now = world.now, .node = world.node}};
+    }
+    struct hfi_op *both[] = {&ends[0].op, &ends[1].op};
+    world.store->ops->commit(world.store, both, 2);
+    assert_int_equal(ends[0].op.code, 0);
+    assert_int_equal(ends[1].op.code, 0);
+    assert_int_equal(ends[0].released, EACH);
+    assert_false(ends[0].op.left_over);
+    assert_int_equal(ends[1].released, HFI_SETTLE_MAX - EACH);
+    assert_true(ends[1].op.left_over);
+    struct hfi_op_lanes look = {.op = {.kind = HFI_OP_LANES}, .now = world.now};
+    assert_int_equal(world_do(&look.op), 0);
+    assert_true(look.op.left_over);
+    hfi_free(look.rows);
+    struct hfi_op_release op = {.op = {.kind = HFI_OP_RELEASE}, .now = world.now, .limit = 100};
+    assert_int_equal(world_do(&op.op), 0);
+    assert_int_equal(op.released, 2 * EACH - HFI_SETTLE_MAX);
+    assert_int_equal(world_do(&look.op), 0);
+    assert_false(look.op.left_over);
+    hfi_free(look.rows);
+    free(ends);
+}
+
 static void a_chain_longer_than_a_transaction_ends_whole(void **state) {
     (void)state;
     int64_t parent = world_put_type("parent"), last = parent;
@@ -452,6 +486,7 @@ WORLD_MAIN(WORLD_TEST(a_child_waits_and_starts_when_its_parent_succeeded),
            WORLD_TEST(a_redrive_of_the_parent_frees_nobody), WORLD_TEST(whom_a_person_cancelled_stays_cancelled),
            WORLD_TEST(an_unknown_parent_is_refused_by_name), WORLD_TEST(bad_lists_of_parents_are_refused),
            WORLD_TEST(a_waiting_child_binds_its_unique_key), WORLD_TEST(a_waiting_child_expires),
-           WORLD_TEST(many_children_are_released_in_parts), WORLD_TEST(a_chain_longer_than_a_transaction_ends_whole),
+           WORLD_TEST(many_children_are_released_in_parts), WORLD_TEST(what_is_left_over_is_said),
+           WORLD_TEST(a_chain_longer_than_a_transaction_ends_whole),
            WORLD_TEST(a_parent_that_is_pruned_keeps_what_it_meant), WORLD_TEST(relatives_are_shown),
            WORLD_TEST(the_scan_goes_round))

@@ -67,6 +67,47 @@ static void many_children_are_all_run_before_the_node_ends(void **state) {
     stage_close(&stage);
 }
 
+/* Two parents whose ends share a commit: neither frees enough to show that some are left, and still nobody is forgotten. */
+static void children_of_two_ends_in_one_commit_all_run(void **state) {
+    (void)state;
+    enum { EACH = HFI_SETTLE_MAX * 3 / 5 };
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type;
+    open_noop(&stage, &options, &type);
+    options.until_idle = true;
+    int64_t parents[2] = {stage_enqueue(&stage, "tick", NULL), stage_enqueue(&stage, "tick", NULL)};
+    for (int i = 0; i < 2 * EACH; i++)
+        put_after(&stage, "tick", parents[i % 2], false);
+    stage_begin(&stage, 0, &options);
+    stage_advance(&stage, 20 * SECOND);
+    assert_true(stage_over(&stage, 0));
+    assert_int_equal(stage_jobs(&stage).waiting, 0);
+    assert_int_equal(stage_jobs(&stage).succeeded, 2 * EACH + 2);
+    stage_close(&stage);
+}
+
+/* Many jobs past their time end in pages that follow each other, not one a round. */
+static void a_heap_of_expired_jobs_ends_soon(void **state) {
+    (void)state;
+    enum { EXPIRED = 5000 };
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type;
+    open_noop(&stage, &options, &type);
+    struct hf_job_spec spec = hf_job_of("tick", "");
+    spec.expires_at_us = stage.scheduler->ops->wall(stage.scheduler).us + 1000000;
+    for (int i = 0; i < EXPIRED; i++)
+        stage_put(&stage, &spec);
+    stage_advance(&stage, 2 * SECOND);
+    int64_t live = stage_enqueue(&stage, "tick", NULL);
+    stage_begin(&stage, 0, &options);
+    stage_advance(&stage, 3 * SECOND);
+    assert_int_equal(stage_jobs(&stage).cancelled, EXPIRED);
+    assert_int_equal(stage_state(&stage, live), HF_JOB_SUCCEEDED);
+    stage_close(&stage);
+}
+
 static struct hfi_script_step answers(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
     (void)spec;
     (void)user;
@@ -189,6 +230,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chain_runs_through_without_waiting_for_a_poll),
         cmocka_unit_test(many_children_are_all_run_before_the_node_ends),
+        cmocka_unit_test(children_of_two_ends_in_one_commit_all_run),
+        cmocka_unit_test(a_heap_of_expired_jobs_ends_soon),
         cmocka_unit_test(a_history_tells_each_execution),
         cmocka_unit_test(what_is_over_goes_in_small_pages),
         cmocka_unit_test(nothing_goes_that_is_kept_for_ever),

@@ -136,6 +136,7 @@ static int leave_for_later(struct hfi_sqlite *store, const struct hfi_unsettled 
         return store->fault;
     sqlite3_bind_int64(statement, 1, of->parent);
     sqlite3_bind_int64(statement, 2, of->after);
+    store->left_over = true;
     return hfi_sql_run(store, statement);
 }
 
@@ -232,7 +233,7 @@ static bool take_left_over(struct hfi_sqlite *store, struct hfi_unsettled *of) {
     return hfi_sql_run(store, statement) == 0;
 }
 
-static bool is_left_over(struct hfi_sqlite *store) {
+bool hfi_sqlite_deps_left(struct hfi_sqlite *store) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_RELEASE_NEXT);
     if (!statement)
         return false;
@@ -277,7 +278,7 @@ int hfi_sqlite_op_release(struct hfi_sqlite *store, struct hfi_op_release *op) {
         hfi_sqlite_deps_flush(store);
     op->released = store->released - released;
     op->ended = store->ended_with - ended_with;
-    op->more = is_left_over(store);
+    op->more = hfi_sqlite_deps_left(store);
     return store->fault;
 }
 

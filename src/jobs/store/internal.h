@@ -52,6 +52,7 @@ struct hfi_sqlite {
     size_t unsettled_count, unsettled_done, unsettled_room;
     uint32_t settle_left;            /* children that may still be looked at */
     uint32_t released, ended_with;   /* what became of them */
+    bool left_over;                  /* this operation left some to RELEASE */
 
     /* caches of immutable rows; lanes also gather this transaction's due times */
     struct hfi_lane *lanes_by_key, *lanes_by_id, *touched;
@@ -76,8 +77,8 @@ struct hfi_sqlite {
     pthread_mutex_t reading;
     sqlite3 *reader; /* lists and looks; query_only; opened at the first */
     int64_t prune_cursor;
-    int wake_fd;
     int64_t letters_settled_us, letters_id; /* the same for settled letters */
+    int wake_fd;
 };
 static inline struct hfi_sqlite *hfi_sqlite_of(struct hfi_store *store) {
     return (struct hfi_sqlite *)(void *)store;
@@ -164,6 +165,7 @@ int hfi_sqlite_deps_add(struct hfi_sqlite *store, const struct hfi_put *put);
 int hfi_sqlite_deps_moved(struct hfi_sqlite *store, int64_t parent, struct hf_wall now);
 int hfi_sqlite_deps_settle(struct hfi_sqlite *store, int64_t child, struct hf_wall now); /* looks at one child */
 int hfi_sqlite_deps_flush(struct hfi_sqlite *store); /* after each operation */
+bool hfi_sqlite_deps_left(struct hfi_sqlite *store); /* children that wait for RELEASE */
 bool hfi_sqlite_deps_any(struct hfi_sqlite *store); /* does any job wait, or did one? */
 bool hfi_sqlite_put_known(struct hfi_sqlite *store, const struct hfi_put *put); /* nothing will be put */
 bool hfi_sqlite_deps_pending(struct hfi_sqlite *store, int64_t parent);

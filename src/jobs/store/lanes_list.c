@@ -130,8 +130,9 @@ int hfi_sqlite_op_lanes(struct hfi_sqlite *store, struct hfi_op_lanes *op) {
         ;
     hfi_sql_done(statement);
     if (store->fault == 0 && join_up(store, &gather, op) == 0 && next_due(store, op) == 0 &&
-        count_kept(store, op) == 0)
-        control_version(store, op);
+        count_kept(store, op) == 0 &&
+        control_version(store, op) == 0)
+        store->left_over = hfi_sqlite_deps_left(store);
     hfi_free(gather.rows);
     hfi_bytes_free(&gather.texts);
     return store->fault;
