@@ -130,7 +130,7 @@ static bool by_stop(struct hfi_execution *execution, struct hfi_event *event) {
         if (said || result == HF_RESULT_PERMANENT)
             return false;
         event->kind = HFI_EVENT_GIVEN_BACK;
-        if (execution->begun && work->type->options.kind == HF_KIND_NATIVE && !proves_nothing_sent(&work->ending.outcome))
+        if (execution->begun && hfi_runs_as(work->type) == HF_KIND_NATIVE && !proves_nothing_sent(&work->ending.outcome))
             event->may_have_sent = true; /* what its own code did nobody knows: one that must not be repeated is not */
         return true;
     case HFI_STOP_TIMEOUT:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Calls of http jobs whose payload gives their values, seen by the server.
+"""Calls of http jobs whose payload gives their values, and jobs at a per_host downstream, seen by the server.
 
 templates.py PROGRAM"""
 import http.server
@@ -102,6 +102,49 @@ def not_repeatable_is_tried_once(folder):
     server.shutdown()
 
 
+def wait(folder, jobs, done):
+    for job in jobs:
+        for _ in range(1000):
+            shown = show(folder, job)
+            if done(shown):
+                break
+        else:
+            raise AssertionError(shown)
+
+
+def hosts_of_strangers(folder):
+    """Each host has its own breaker: a dead one keeps nobody else back [B30]."""
+    good, bad = serve(200), serve(500)
+    configure(folder, 'downstreams:\n  hooks: {per_host: true, retry: {max: 0}, breaker: {min_calls: 5, break: 10m, max_break: 10m}}\n'
+                      '  public: {per_host: true, private_networks: deny, retry: {max: 0}}\njobs:\n'
+                      '  hook: {kind: http, downstream: hooks, url: "{url}", curve: [1h]}\n'
+                      '  tenant: {kind: http, downstream: hooks, url: "http://127.0.0.1:{port}/t/{name}"}\n'
+                      '  safe: {kind: http, downstream: public, url: "{url}", max_executions: 1}\n')
+    run(folder, 'check')
+    node = subprocess.Popen([PROGRAM, 'run'], cwd=folder, stderr=subprocess.DEVNULL)
+    to_bad = {'url': 'http://127.0.0.1:%d/b' % bad.server_port}
+    wait(folder, [put(folder, 'hook', to_bad) for _ in range(5)], lambda job: job['failures'] == 1)
+    for _ in range(10):
+        put(folder, 'hook', to_bad)
+    goods = [put(folder, 'hook', {'url': 'http://127.0.0.1:%d/g?n=%d' % (good.server_port, n)}) for n in range(10)]
+    tenant = put(folder, 'tenant', {'port': good.server_port, 'name': 'a b'})
+    private = put(folder, 'safe', {'url': 'http://127.0.0.1:%d/s' % good.server_port})
+    wrong = [put(folder, 'hook', payload) for payload in ({'url': 'ftp://a/b'}, {'url': 'http://u:hush@a/'}, {}, {'url': 'http://a/\nb'})]
+    wait(folder, goods + [tenant, private] + wrong, lambda job: job['state'] not in ('pending', 'running'))
+    node.terminate()
+    node.wait(timeout=60)
+    assert all(show(folder, job)['state'] == 'succeeded' for job in goods + [tenant])
+    assert len(good.seen) == 11 and any(path == '/t/a%20b' for _, path, _, _ in good.seen), good.seen
+    assert len(bad.seen) == 5, len(bad.seen) # its breaker opened
+    shown = show(folder, private)
+    assert shown['state'] == 'dead' and shown['error_type'] == 'local.private_network', shown
+    for job in wrong:
+        shown = show(folder, job)
+        assert shown['state'] == 'dead' and shown['error_type'] == 'payload.field' and 'hush' not in shown['error_message'], shown
+    good.shutdown()
+    bad.shutdown()
+
+
 def what_check_refuses(folder):
     downstreams = 'downstreams: {api: {url: "http://localhost"}, hooks: {per_host: true}}\njobs:\n'
     for job, why in (('downstream: hooks', 'the job has no url'), ('downstream: api, url: "{url}"', 'has a url of its own'),
@@ -120,7 +163,7 @@ def what_check_refuses(folder):
 
 
 def main():
-    for test in values_in_their_places, not_repeatable_is_tried_once, what_check_refuses:
+    for test in values_in_their_places, not_repeatable_is_tried_once, hosts_of_strangers, what_check_refuses:
         with tempfile.TemporaryDirectory() as folder:
             test(folder)
             print('ok', test.__name__)
