@@ -12,11 +12,13 @@ static bool is_suspect(const struct hfi_lane *lane) {
     return lane->alone && lane->runs_code;
 }
 
-/* Is one due that could be had here and now if nothing else ran? */
+/* Is one due that could be had here and now if nothing that runs code ran? Others may hold the slots of its queue for as
+ * long as they like: nobody begins to wait for that. Slots that go later, while the others wait, change nothing. */
 static bool any_due(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) {
     for (size_t i = 0; i < lanes->count; i++) {
         const struct hfi_lane *lane = lanes->lanes[i];
         if (is_suspect(lane) && lane->queue->wanted && hfi_lane_open(lane, now_us) &&
+            (lanes->alone.since_us != 0 || hfi_lane_has_slot(lanes, lane)) &&
             (lane->site == NULL || lane->site->free > 0) && hfi_lane_has_place(lanes, lane, wall))
             return true;
     }
@@ -28,7 +30,7 @@ static void let_go(struct hfi_alone *alone, int64_t now_us) {
     if (alone->since_us != 0)
         alone->rest_until_us = hfi_add(now_us, hfi_sub(now_us, alone->since_us));
     alone->since_us = 0;
-    alone->started = false;
+    alone->started = alone->tried = false;
 }
 
 void hfi_alone_round(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) {
@@ -46,12 +48,13 @@ void hfi_alone_round(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wal
     if (alone->since_us == 0)
         alone->since_us = now_us > 0 ? now_us : 1;
     bool waited = hfi_sub(now_us, alone->since_us) >= hfi_ms_to_us(HFI_ALONE_WAIT_MS);
-    if (waited && alone->started) { /* one after the other, but not for ever */
+    if (waited && (alone->started || alone->tried)) { /* one after the other, or none to be had, but not for ever */
         let_go(alone, now_us);
         return;
     }
     alone->keeps = true;
     alone->admits = waited || alone->used == 0;
+    alone->tried = waited;
 }
 
 bool hfi_alone_lets(const struct hfi_alone *alone, const struct hfi_lane *lane) {

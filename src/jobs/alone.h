@@ -10,8 +10,8 @@
 /*
  * A job that has crashed twice beside others is started alone: nothing that runs code begins beside it, and if it can be
  * had nothing runs already. While one is due the others are kept back until those that run have ended, for a minute at
- * most: then it is started beside what still runs, which is not called alone. After that the others have their turn for
- * as long as they were kept back. Part of hfi_lanes; no clock, no I/O; the runner's loop thread.
+ * most: then it is started beside what still runs, which is not called alone, or has to try again later if it finds no
+ * slot. After that the others have their turn for as long as they were kept back. Part of hfi_lanes; no clock, no I/O; the runner's loop thread.
  */
 #define HFI_ALONE_WAIT_MS 60000
 
@@ -21,6 +21,7 @@ struct hfi_alone {
     int64_t since_us;      /* the others have been kept back since; 0: they are not */
     int64_t rest_until_us; /* the turn of the others */
     bool started;          /* a suspect was, since then */
+    bool tried;            /* the wait was over, and one might have been started */
     bool keeps;            /* in this round: the others get nothing */
     bool admits;           /* in this round: one suspect may be had */
 };

@@ -213,7 +213,7 @@ static uint32_t share(const struct hfi_lanes *lanes, const struct hfi_lane_queue
     return max - kept;
 }
 
-static bool has_slot(const struct hfi_lanes *lanes, const struct hfi_lane *lane) {
+bool hfi_lane_has_slot(const struct hfi_lanes *lanes, const struct hfi_lane *lane) {
     const struct hfi_lane_queue *queue = lane->queue;
     enum hfi_pool pool = lane->pool;
     if (queue->concurrency > 0)
@@ -230,7 +230,7 @@ static bool may_take(struct hfi_lanes *lanes, struct hfi_lane *lane, struct hf_w
         lane->site->blocked = true;
         return false;
     }
-    return has_slot(lanes, lane);
+    return hfi_lane_has_slot(lanes, lane);
 }
 
 static void take(struct hfi_lanes *lanes, struct hfi_lane *lane) {
@@ -277,7 +277,6 @@ static struct hfi_lane *next_lane(struct hfi_lanes *lanes, struct hfi_lane_queue
         if (!may_take(lanes, queue->lanes[place], wall))
             continue;
         queue->open[queue->kept++] = place;
-        queue->turn = place + 1; /* everything up to it has had its turn */
         return queue->lanes[place];
     }
     return NULL;
@@ -291,38 +290,6 @@ static struct hfi_lane *next_probe(struct hfi_lanes *lanes, struct hfi_lane_queu
             return lane;
     }
     return NULL;
-}
-
-/* One slot for the queue whose turn it is among queues [from, to) of one order. NULL: none of them may take one. */
-static struct hfi_lane *pick(struct hfi_lanes *lanes, size_t from, size_t to, bool *spent, struct hf_wall wall) {
-    for (;;) {
-        struct hfi_lane_queue *best = NULL;
-        int64_t sum = 0;
-        size_t best_at = 0;
-        for (size_t i = from; i < to; i++) {
-            struct hfi_lane_queue *queue = lanes->queues[i];
-            if (spent[i])
-                continue;
-            sum += queue->weight;
-            if (best == NULL || queue->current + queue->weight > best->current + best->weight) {
-                best = queue;
-                best_at = i;
-            }
-        }
-        if (best == NULL)
-            return NULL;
-        struct hfi_lane *lane = next_lane(lanes, best, wall);
-        if (lane == NULL) {
-            spent[best_at] = true;
-            continue;
-        }
-        for (size_t i = from; i < to; i++) {
-            if (!spent[i])
-                lanes->queues[i]->current += lanes->queues[i]->weight;
-        }
-        best->current -= sum;
-        return lane;
-    }
 }
 
 /* Which lanes of the queue may take part in the round, from the one whose turn it is. */
@@ -364,12 +331,12 @@ static bool is_full(const struct round *round) {
     return round->total >= round->max;
 }
 
-/* One job more of the lane. A lane too many for `admitted` gets nothing and ends the round. */
-static void grant(struct hfi_lanes *lanes, struct round *round, struct hfi_lane *lane) {
+/* One job more of the lane. A lane too many for `admitted` gets nothing and ends the round: false. */
+static bool grant(struct hfi_lanes *lanes, struct round *round, struct hfi_lane *lane) {
     if (lane->grant == 0) {
         if (round->count == round->room) {
             round->max = round->total;
-            return;
+            return false;
         }
         round->admitted[round->count++] = (struct hfi_admitted){.lane = lane->id, .probe = is_probe(lane),
                                                                   .runs_code = lane->runs_code,
@@ -377,6 +344,44 @@ static void grant(struct hfi_lanes *lanes, struct round *round, struct hfi_lane 
     }
     take(lanes, lane);
     round->total++;
+    return true;
+}
+
+/* One slot for the queue whose turn it is among queues [from, to) of one order. False: none of them may take one, or the
+ * round is over. Only what was granted was a turn: a lane that came too late is the first of the next round. */
+static bool give_turn(struct hfi_lanes *lanes, struct round *round, size_t from, size_t to, bool *spent,
+                      struct hf_wall wall) {
+    struct hfi_lane_queue *best;
+    struct hfi_lane *lane = NULL;
+    int64_t sum;
+    do {
+        size_t best_at = 0;
+        best = NULL;
+        sum = 0;
+        for (size_t i = from; i < to; i++) {
+            struct hfi_lane_queue *queue = lanes->queues[i];
+            if (spent[i])
+                continue;
+            sum += queue->weight;
+            if (best == NULL || queue->current + queue->weight > best->current + best->weight) {
+                best = queue;
+                best_at = i;
+            }
+        }
+        if (best == NULL)
+            return false;
+        lane = next_lane(lanes, best, wall);
+        spent[best_at] = lane == NULL;
+    } while (lane == NULL);
+    if (!grant(lanes, round, lane))
+        return false;
+    for (size_t i = from; i < to; i++) {
+        if (!spent[i])
+            lanes->queues[i]->current += lanes->queues[i]->weight;
+    }
+    best->current -= sum;
+    best->turn = best->open[best->kept - 1] + 1; /* everything up to it has had its turn */
+    return true;
 }
 
 static void grant_probes(struct hfi_lanes *lanes, struct round *round, struct hf_wall wall) {
@@ -400,9 +405,8 @@ size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall w
     for (size_t from = 0, to; from < lanes->queue_count; from = to) {
         for (to = from + 1; to < lanes->queue_count && lanes->queues[to]->order == lanes->queues[from]->order;)
             to++;
-        struct hfi_lane *lane;
-        while (!is_full(&round) && (lane = pick(lanes, from, to, spent, wall)) != NULL)
-            grant(lanes, &round, lane);
+        while (!is_full(&round) && give_turn(lanes, &round, from, to, spent, wall))
+            continue;
     }
     for (size_t i = 0; i < round.count; i++)
         admitted[i].max = hfi_lanes_find(lanes, admitted[i].lane)->grant;

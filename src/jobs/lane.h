@@ -118,6 +118,8 @@ static inline bool hfi_lane_open(const struct hfi_lane *lane, int64_t now_us) {
 int hfi_lanes_limit(struct hfi_lanes *lanes, struct hfi_lane *lane, const char *limit_key, bool *unknown);
 /* What runs of the lane's limit key and queue in the whole store, by a LANES answer. */
 void hfi_lane_others(struct hfi_lane *lane, uint32_t limit_running, uint32_t queue_running);
+/* Has its queue a slot for one more job of it? */
+bool hfi_lane_has_slot(const struct hfi_lanes *lanes, const struct hfi_lane *lane);
 /* Before the rows of a LANES operation are taken over: no lane is due. */
 void hfi_lanes_forget_due(struct hfi_lanes *lanes);
 

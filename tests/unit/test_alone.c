@@ -174,6 +174,52 @@ static void a_suspect_that_cannot_be_had_keeps_nobody_back(void **state) {
     hfi_lanes_end(&stage.lanes);
 }
 
+/* Jobs that run no code hold all slots of its queue, for hours: nobody waits for that. */
+static void a_suspect_without_a_slot_keeps_nobody_back(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hfi_lane *elsewhere;
+    begin(&stage);
+    assert_int_equal(hfi_lanes_add(&stage.lanes, 4, "other", &stage.native, NULL, &elsewhere), 0);
+    stage.lane[SUSPECT]->queue->concurrency = 3;
+    stage.lane[ASYNC]->due = true;
+    admit(&stage);
+    assert_int_equal(of(&stage, ASYNC)->max, 3);
+    stage.lane[SUSPECT]->due = elsewhere->due = true;
+    admit(&stage);
+    assert_int_equal(of(&stage, 4)->max, 3);
+    for (int i = 0; i < 3; i++)
+        hfi_lane_release(&stage.lanes, elsewhere, true);
+    stage.lane[ASYNC]->due = false;
+    end(&stage, ASYNC, 1);
+    admit(&stage);
+    assert_int_equal(stage.count, 1);
+    assert_true(of(&stage, SUSPECT)->alone);
+    hfi_lanes_end(&stage.lanes);
+}
+
+/* They take its slot while the others wait for it: these wait no longer than for any suspect. */
+static void a_suspect_whose_slot_went_keeps_nobody_back_for_ever(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hfi_lane *elsewhere;
+    begin(&stage);
+    assert_int_equal(hfi_lanes_add(&stage.lanes, 4, "other", &stage.native, NULL, &elsewhere), 0);
+    stage.lane[SUSPECT]->queue->concurrency = 3;
+    elsewhere->due = true;
+    admit(&stage); /* it is not alone yet */
+    assert_int_equal(of(&stage, 4)->max, 3);
+    stage.lane[SUSPECT]->due = stage.lane[ASYNC]->due = true;
+    for (int64_t from = stage.now_us; stage.now_us - from <= WAIT; stage.now_us += SECOND) {
+        admit(&stage);
+        assert_null(of(&stage, 4));
+        assert_null(of(&stage, SUSPECT));
+    }
+    admit(&stage);
+    assert_int_equal(of(&stage, 4)->max, 3);
+    hfi_lanes_end(&stage.lanes);
+}
+
 /* Property: whatever comes and ends when, nothing begins beside one that is called alone, nobody starves. */
 static void alone_is_alone_and_nobody_starves(void **state) {
     (void)state;
@@ -226,6 +272,8 @@ int main(void) {
         cmocka_unit_test(suspects_take_turns_until_the_others_have_theirs),
         cmocka_unit_test(beside_a_job_that_does_not_end_it_is_started_and_not_blamed),
         cmocka_unit_test(a_suspect_that_cannot_be_had_keeps_nobody_back),
+        cmocka_unit_test(a_suspect_without_a_slot_keeps_nobody_back),
+        cmocka_unit_test(a_suspect_whose_slot_went_keeps_nobody_back_for_ever),
         cmocka_unit_test(alone_is_alone_and_nobody_starves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

@@ -92,6 +92,54 @@ static void lower_orders_go_first(void **state) {
     hfi_lanes_end(&stage.lanes);
 }
 
+/* More lanes than a round has room for, all of them always due: how often the one had a job that had the least, against
+ * the one that had the most. */
+static void more_lanes_than_room(size_t count, bool queues, bool weighted) {
+    enum { MANY = 514, A_ROUND = 256, ROUNDS = 600 };
+    static struct hfi_admitted admitted[A_ROUND];
+    static uint32_t had[MANY + 1];
+    struct stage stage;
+    uint32_t least = UINT32_MAX, most = 0, total;
+    begin(&stage, 8);
+    memset(had, 0, sizeof had);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100000), 0);
+    for (size_t id = 1; id <= count; id++) {
+        char name[16];
+        snprintf(name, sizeof name, "q%zu", id);
+        add(&stage, (int64_t)id, queues ? name : "default", &stage.noop, NULL);
+    }
+    for (size_t i = 0; weighted && i < stage.lanes.queue_count; i++)
+        stage.lanes.queues[i]->weight = 3;
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t lanes = hfi_lanes_admit(&stage.lanes, 0, stage.wall, 1024, admitted, A_ROUND, &total);
+        for (size_t i = 0; i < lanes; i++) {
+            had[admitted[i].lane] += admitted[i].max;
+            admitted[i].claimed = admitted[i].max;
+            admitted[i].more = true;
+            hfi_lanes_claimed(&stage.lanes, &admitted[i], 0, 0);
+            for (uint32_t job = 0; job < admitted[i].max; job++)
+                hfi_lane_release(&stage.lanes, hfi_lanes_find(&stage.lanes, admitted[i].lane), true);
+        }
+    }
+    for (size_t id = 1; id <= count; id++) {
+        least = had[id] < least ? had[id] : least;
+        most = had[id] > most ? had[id] : most;
+    }
+    hfi_lanes_end(&stage.lanes);
+    if (least < ROUNDS * A_ROUND / count - 2 || most - least > 2)
+        fail_msg("%zu lanes: one had %u, another %u", count, least, most);
+}
+
+/* S1.23: a lane, or a queue, that comes too late for a round is the first of the next one. */
+static void who_finds_no_room_in_a_round_has_not_lost_its_turn(void **state) {
+    (void)state;
+    for (int queues = 0; queues <= 1; queues++) {
+        more_lanes_than_room(257, queues, false);
+        more_lanes_than_room(514, queues, false);
+        more_lanes_than_room(300, queues, true);
+    }
+}
+
 /* S1.23: 6 to 1, over any number of rounds. */
 static void queues_of_one_order_share_by_weight(void **state) {
     (void)state;
@@ -442,6 +490,7 @@ int main(void) {
         cmocka_unit_test(lower_orders_go_first),
         cmocka_unit_test(queues_of_one_order_share_by_weight),
         cmocka_unit_test(numbers_change_while_jobs_run),
+        cmocka_unit_test(who_finds_no_room_in_a_round_has_not_lost_its_turn),
         cmocka_unit_test(lanes_of_a_queue_take_turns),
         cmocka_unit_test(concurrency_is_a_queues_own),
         cmocka_unit_test(a_hanging_queue_never_keeps_another_from_starting),
