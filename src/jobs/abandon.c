@@ -2,7 +2,8 @@
 /*
  * Handlers that do not return, or are silent for longer than their type allows: the job is lapsed and goes on by its
  * curve, the slot is free for others, and the handler is waited for no longer. With too many of them alive the node ends,
- * for its supervisor to begin afresh. Must never free what such a handler still holds. Loop thread.
+ * for its supervisor to begin afresh. Must never free what such a handler still holds, nor lapse a job whose handler has
+ * ended. Loop thread.
  */
 #include <stdio.h>
 
@@ -16,6 +17,8 @@ static void silence_fired(struct hfi_timer *timer, void *user) {
     struct hf_work *work = &execution->work;
     int64_t limit_ms = work->type->options.heartbeat_timeout_ms;
     struct hf_mono last = {atomic_load_explicit(&work->beat_us, memory_order_relaxed)};
+    if (last.us == HFI_NO_BEAT)
+        last = hfi_runner_mono(runner); /* it waits for a thread */
     struct hf_mono lapses = hfi_mono_after_ms(last, limit_ms);
     char text[24], message[80];
     if (lapses.us > hfi_runner_mono(runner).us) {
@@ -23,9 +26,9 @@ static void silence_fired(struct hfi_timer *timer, void *user) {
             hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "a heartbeat"), NULL);
         return;
     }
-    HFI_COUNT(runner, silent, 1);
     snprintf(message, sizeof message, "no heartbeat of its handler for %s", hfi_duration_print(limit_ms, text));
-    hfi_abandon(execution, "heartbeat.lapsed", message);
+    if (hfi_abandon(execution, "heartbeat.lapsed", message))
+        HFI_COUNT(runner, silent, 1);
 }
 
 void hfi_abandon_watch(struct hfi_execution *execution) {
@@ -43,17 +46,18 @@ static void too_many(struct hfi_runner *runner) {
     hfi_drain_begin(runner);
 }
 
-void hfi_abandon(struct hfi_execution *execution, const char *type, const char *message) {
+bool hfi_abandon(struct hfi_execution *execution, const char *type, const char *message) {
     struct hfi_runner *runner = execution->runner;
     struct hf_work *work = &execution->work;
     struct hfi_kind *kind = runner->kinds[hfi_runs_as(work->type)];
+    if (!hfi_work_lapse(work))
+        return false;
+    execution->abandoned = true;
     hfi_log(HF_LOG_ERROR, "job.abandoned", HFI_I("job", work->job->id), HFI_S("type", work->job->type),
             HFI_I("execution", work->job->executions), HFI_S("why", message), NULL);
     execution->lapse_type = type;
     hfi_text_copy(execution->lapse_message, sizeof execution->lapse_message, message);
     hfi_execute_stop(work, HFI_STOP_LOST, true); /* should it listen after all */
-    hfi_work_lapse(work);
-    execution->abandoned = true;
     kind->ops->abandon(kind, work);
     runner->abandoned_live++;
     hfi_lanes_left(&runner->lanes, work->type, 1);
@@ -62,7 +66,9 @@ void hfi_abandon(struct hfi_execution *execution, const char *type, const char *
     runner->counts.abandoned_live++;
     pthread_mutex_unlock(&runner->lock);
     hfi_execute_ended(execution);
-    too_many(runner);
+    if (hfi_work_lapse(work)) /* it did not end as it was told */
+        too_many(runner);
+    return true;
 }
 
 void hfi_abandon_returned(struct hfi_execution *execution) {

@@ -339,7 +339,7 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
     hfi_idempotency_key(job, runner->parts.store->port->uuid, work->key);
     if (work->type->options.kind == HF_KIND_NATIVE || work->type->options.kind == HF_KIND_PLUGIN) {
         snprintf(work->execution_id, sizeof work->execution_id, "%" PRId64 ".%" PRId64, job->id, job->epoch);
-        atomic_init(&work->beat_us, hfi_runner_mono(runner).us);
+        atomic_init(&work->beat_us, work->type->async_handler ? hfi_runner_mono(runner).us : HFI_NO_BEAT);
     }
     struct hfi_rules rules;
     hfi_rulebook_for(runner->book, job, &rules);

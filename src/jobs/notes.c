@@ -32,12 +32,18 @@ static void written(struct hfi_op *op, void *user) {
         hfi_execute_over(execution);
 }
 
+static void space(struct hfi_execution *execution) {
+    execution->note_waits = true;
+    hfi_runner_arm(execution->runner, &execution->note_timer, SPACING_MS);
+}
+
 static void put(struct hfi_execution *execution) {
     struct hf_work *work = &execution->work;
     struct hfi_runner *runner = execution->runner;
     struct note *note = hfi_alloc(sizeof *note);
     if (note == NULL) {
         hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "progress"), HFI_I("job", work->job->id), NULL);
+        space(execution); /* again then: it is still new */
         return;
     }
     if (!hfi_work_take_progress(work, &note->op.progress, note->text)) {
@@ -51,8 +57,7 @@ static void put(struct hfi_execution *execution) {
     note->op.text = note->text;
     execution->notes_out++;
     hfi_runner_submit(runner, &note->op.op, HFI_OP_NOTE, written, note);
-    execution->note_waits = true;
-    hfi_runner_arm(runner, &execution->note_timer, SPACING_MS);
+    space(execution);
 }
 
 static void spaced(struct hfi_timer *timer, void *user) {
@@ -65,6 +70,7 @@ static void spaced(struct hfi_timer *timer, void *user) {
 static void said(struct hfi_task *task, void *user) {
     (void)task;
     struct hfi_execution *execution = user;
+    hfi_work_progress_came(&execution->work);
     if (execution->abandoned || execution->note_waits)
         return; /* the timer takes it */
     put(execution);

@@ -274,7 +274,8 @@ void hfi_execute_over(struct hfi_execution *execution); /* frees it, once its en
 
 /* abandon.c: handlers that do not return, or say nothing for too long */
 void hfi_abandon_watch(struct hfi_execution *execution); /* as it begins: its heartbeat */
-void hfi_abandon(struct hfi_execution *execution, const char *type, const char *message);
+/* False: its handler has ended, and its end is on its way. */
+bool hfi_abandon(struct hfi_execution *execution, const char *type, const char *message);
 void hfi_abandon_returned(struct hfi_execution *execution);
 
 /* notes.c: progress on its way to the store */

@@ -29,6 +29,8 @@ enum hfi_stop { /* numbered as enum hf_stop */
     HFI_STOP_LOST = HF_STOP_LOST /* the lease; nothing may be written */
 };
 
+#define HFI_NO_BEAT INT64_MIN
+
 /* How it ended, as the kind or handler says. */
 struct hfi_ending {
     enum hf_result result;      /* 0 = nobody said: a failure [S0.1] */
@@ -74,7 +76,7 @@ struct hf_work {
     _Atomic int stop;             /* enum hfi_stop: why it should end */
     _Atomic uint32_t attempts;    /* requests its calls put on the wire */
     _Atomic bool may_have_sent;   /* some attempt may have reached a peer */
-    _Atomic int64_t beat_us;      /* monotonic; its last sign of life */
+    _Atomic int64_t beat_us;      /* monotonic; its last sign of life, HFI_NO_BEAT: no thread has it yet */
     struct hfi_desk *desk;        /* NULL: it can say nothing meanwhile */
     int (*say)(struct hf_work *work, int64_t n, const char *text); /* in a process of its own: how progress leaves it */
     /* under the desk's lock: */
@@ -111,8 +113,12 @@ void hfi_work_unknown(struct hf_work *work, const char *type, const char *messag
 bool hfi_work_close(struct hf_work *work);
 /* Tells the handler that `stop` was set. Loop thread. */
 void hfi_work_tell_stop(struct hf_work *work);
-/* Its job is not its own any more. */
-void hfi_work_lapse(struct hf_work *work);
+/* Its job is not its own any more. False: its handler has ended before, and its end is on its way. Loop thread. */
+bool hfi_work_lapse(struct hf_work *work);
+/* A thread has it: from now on its handler can be silent. */
+void hfi_work_begins(struct hf_work *work);
+/* `progress_task` runs: it may be posted again. Nobody else may say so, or it would be queued twice. Loop thread. */
+void hfi_work_progress_came(struct hf_work *work);
 /* Is there progress that was not taken yet? Copies it. `text` has HF_PROGRESS_TEXT_MAX + 1 bytes. Loop thread. */
 bool hfi_work_take_progress(struct hf_work *work, int64_t *progress, char *text);
 

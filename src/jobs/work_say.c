@@ -42,6 +42,10 @@ static void alive(struct hf_work *work) {
     atomic_store_explicit(&work->beat_us, work->scheduler->ops->mono(work->scheduler).us, memory_order_relaxed);
 }
 
+void hfi_work_begins(struct hf_work *work) {
+    alive(work);
+}
+
 /* Under the lock: does anybody still listen to it? */
 static bool heard(const struct hf_work *work) {
     return work->desk->open && !work->finished && !work->lapsed;
@@ -74,17 +78,24 @@ int hf_work_progress(struct hf_work *work, int64_t n, const char *text) {
     if (listens) {
         work->progress = n;
         memcpy(work->progress_text, clean, sizeof clean);
+        if (!work->progress_new) /* else a task or a timer that takes it is on its way */
+            post(work, &work->progress_task, &work->progress_posted);
         work->progress_new = true;
-        post(work, &work->progress_task, &work->progress_posted);
     }
     pthread_mutex_unlock(&desk->lock);
     return listens ? 0 : HF_ESTALE;
 }
 
+void hfi_work_progress_came(struct hf_work *work) {
+    pthread_mutex_lock(&work->desk->lock);
+    work->progress_posted = false;
+    pthread_mutex_unlock(&work->desk->lock);
+}
+
 bool hfi_work_take_progress(struct hf_work *work, int64_t *progress, char *text) {
     pthread_mutex_lock(&work->desk->lock);
     bool is_new = work->progress_new;
-    work->progress_new = work->progress_posted = false;
+    work->progress_new = false; /* its task may still be on its way: only that says when it came */
     *progress = work->progress;
     memcpy(text, work->progress_text, sizeof work->progress_text);
     pthread_mutex_unlock(&work->desk->lock);
@@ -153,8 +164,12 @@ void hfi_work_tell_stop(struct hf_work *work) {
 }
 
 static void tell_late(struct hfi_task *task, void *user) {
+    struct hf_work *work = user;
     (void)task;
-    hfi_work_tell_stop(user);
+    pthread_mutex_lock(&work->desk->lock);
+    work->stop_posted = false;
+    pthread_mutex_unlock(&work->desk->lock);
+    hfi_work_tell_stop(work);
 }
 
 void hf_work_on_stop(struct hf_work *work, hf_stop_fn stop, void *user) {
@@ -172,12 +187,12 @@ void hf_work_on_stop(struct hf_work *work, hf_stop_fn stop, void *user) {
     pthread_mutex_unlock(&desk->lock);
 }
 
-void hfi_work_lapse(struct hf_work *work) {
-    if (work->desk == NULL)
-        return;
+bool hfi_work_lapse(struct hf_work *work) {
     pthread_mutex_lock(&work->desk->lock);
-    work->lapsed = true;
+    bool lives = !work->finished;
+    work->lapsed = work->lapsed || lives;
     pthread_mutex_unlock(&work->desk->lock);
+    return lives;
 }
 
 /* ------------------------------------------------------------------ the last word */

@@ -106,7 +106,7 @@ static int forget(void **state) {
     return tear_down(state);
 }
 
-static int64_t wall_us(void) {
+static inline int64_t wall_us(void) {
     return stage.scheduler->ops->wall(stage.scheduler).us;
 }
 

@@ -140,6 +140,7 @@ static void *run(void *user) {
         pull(pool, work);
         member->work = work;
         pthread_mutex_unlock(&pool->lock);
+        hfi_work_begins(work);
         hfi_work_judge(work, work->type->handler(work, work->type->user));
         hfi_work_close(work);
         pthread_mutex_lock(&pool->lock);
@@ -219,6 +220,7 @@ static void stop(struct hfi_kind *self, struct hf_work *work, bool hurry) {
     hfi_outcome_message(&work->ending.outcome, "stopped before a thread was free for it");
     work->ending.outcome.sent = HF_SENT_NO;
     work->ending.result = HF_RESULT_FAILED;
+    hfi_work_close(work); /* before it is on its way */
     bring_back(work);
 }
 
