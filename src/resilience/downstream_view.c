@@ -107,6 +107,9 @@ int64_t hfi_downstream_recent(struct hf_downstream *downstream, struct hf_mono n
     struct hfi_downstream_extra *extra = hfi_downstream_need_extra(downstream);
     if (extra == NULL)
         return -1;
+    int64_t known_us = hfi_recent_known(&extra->recent, now, window_ms, permille, at_least);
+    if (known_us >= 0)
+        return known_us; /* every hedged call asks */
     count_up(downstream, &counts);
     whole_histogram(downstream, counts.attempts, &whole);
     return hfi_recent_quantile(&extra->recent, &whole, now, window_ms, permille, at_least);

@@ -7,6 +7,7 @@
 #include "resilience/recent.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,6 +15,10 @@
 struct hfi_recent {
     pthread_mutex_t lock;
     struct hf_mono began; /* this window */
+    struct hf_mono answered;
+    int64_t answer; /* -1 none */
+    uint32_t permille; /* what was asked */
+    uint64_t at_least;
     uint64_t last[HFI_HISTOGRAM_BUCKETS], now[HFI_HISTOGRAM_BUCKETS]; /* when the last window and this one began */
 };
 
@@ -33,6 +38,7 @@ static struct hfi_recent *made(struct hfi_recent *_Atomic *place, const struct h
         return NULL;
     pthread_mutex_init(&fresh->lock, NULL);
     fresh->began = now;
+    fresh->answer = -1;
     copy(fresh->now, whole);
     memcpy(fresh->last, fresh->now, sizeof fresh->last);
     if (atomic_compare_exchange_strong_explicit(place, &there, fresh, memory_order_acq_rel, memory_order_acquire))
@@ -65,8 +71,26 @@ int64_t hfi_recent_quantile(struct hfi_recent *_Atomic *place, const struct hfi_
         uint64_t count = atomic_load_explicit(&whole->counts[i], memory_order_relaxed);
         atomic_init(&within.counts[i], count > recent->last[i] ? count - recent->last[i] : 0);
     }
+    int64_t answer = hfi_histogram_total(&within) < at_least ? -1 : hfi_histogram_quantile(&within, permille);
+    recent->answer = answer;
+    recent->answered = now;
+    recent->permille = permille;
+    recent->at_least = at_least;
     pthread_mutex_unlock(&recent->lock);
-    return hfi_histogram_total(&within) < at_least ? -1 : hfi_histogram_quantile(&within, permille);
+    return answer;
+}
+
+int64_t hfi_recent_known(struct hfi_recent *_Atomic *place, struct hf_mono now, int64_t window_ms, uint32_t permille,
+                         uint64_t at_least) {
+    struct hfi_recent *recent = atomic_load_explicit(place, memory_order_acquire);
+    if (recent == NULL)
+        return -1;
+    pthread_mutex_lock(&recent->lock);
+    int64_t age_us = hfi_sub(now.us, recent->answered.us);
+    bool known = recent->permille == permille && recent->at_least == at_least && age_us < hfi_ms_to_us(window_ms) / 16;
+    int64_t answer = known ? recent->answer : -1;
+    pthread_mutex_unlock(&recent->lock);
+    return answer;
 }
 
 void hfi_recent_free(struct hfi_recent *recent) {

@@ -16,6 +16,9 @@ struct hfi_recent;
  */
 int64_t hfi_recent_quantile(struct hfi_recent *_Atomic *place, const struct hfi_histogram *whole, struct hf_mono now,
                             int64_t window_ms, uint32_t permille, uint64_t at_least);
+/* The answer that was given to this question within the last sixteenth of a window: it costs no merging. -1 none. */
+int64_t hfi_recent_known(struct hfi_recent *_Atomic *place, struct hf_mono now, int64_t window_ms, uint32_t permille,
+                         uint64_t at_least);
 void hfi_recent_free(struct hfi_recent *recent); /* NULL is fine */
 
 #endif

@@ -525,6 +525,27 @@ static void f2_r16_reload_at_run_time(void **state) {
     assert_true(hfi_downstream_adds_up(d));
 }
 
+static int64_t recent_at(int64_t us) {
+    return hfi_downstream_recent(d, at(us), 950, 1);
+}
+
+/* What every hedged call asks is worked out once in a sixteenth of the window, and follows all the same. */
+static void a_recent_quantile_is_kept_for_a_moment(void **state) {
+    (void)state;
+    options.breaker_window_ms = 160000;
+    make();
+    assert_int_equal(recent_at(T0), -1); /* from here on they are counted */
+    hfi_histogram_add_many(&d->histogram, 10000, 100);
+    assert_in_range(recent_at(T0), 10000, 11000); /* that nothing is known is not kept */
+    hfi_histogram_add_many(&d->histogram, 500000, 1000);
+    assert_in_range(recent_at(T0), 10000, 11000);
+    assert_in_range(recent_at(T0 + 10 * S - 1), 10000, 11000);
+    assert_in_range(recent_at(T0 + 10 * S), 500000, 532000);
+    assert_true(hfi_downstream_recent(d, at(T0 + 10 * S), 10, 1) <= 11000); /* another question */
+    hfi_histogram_add_many(&d->histogram, 1000, 100);
+    assert_int_equal(recent_at(T0 + 400 * S), -1); /* nobody asked for two windows */
+}
+
 static int heard;
 static void hear(const struct hfi_breaker_event *event, void *user) {
     assert_ptr_equal(user, &heard);
@@ -563,6 +584,7 @@ int main(void) {
         TEST(blocking_is_refused_on_a_loop_thread),
         TEST(a_queue_that_is_reloaded_away_is_still_served),
         TEST(f2_r16_reload_at_run_time),
+        TEST(a_recent_quantile_is_kept_for_a_moment),
         TEST(one_observer_besides_the_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
