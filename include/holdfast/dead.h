@@ -53,7 +53,8 @@ static inline void hf_dead_action_init(struct hf_dead_action *action) {
 
 /*
  * Redrive: a new job from the snapshot, the row marked in the same transaction. HF_ENOENT: no such dead letter;
- * HF_ESTATE: settled already (`error` names how and the new job). `new_job` gets the id. Since 0.1.
+ * HF_ESTATE: settled already (`error` names how and the new job), or its payload is cut and `action` brings none.
+ * `new_job` gets the id. Since 0.1.
  */
 HF_API int hf_dead_redrive(struct hf_store *store, int64_t id, const struct hf_dead_action *action, int64_t *new_job,
                            struct hf_error *error);

@@ -171,6 +171,7 @@ struct hf_dead_view {
     int64_t id, job_id;  /* job_id 0: it died before a job existed */
     uint32_t death_no, executions, failures, max_executions;
     bool quarantined;
+    bool payload_cut;    /* its message's was over the limit: only the beginning is kept, a redrive needs a whole one */
     const char *source, *source_message_id, *type, *queue, *downstream, *content_type, *error_type, *error_message, *detail;
     const char *rule, *correlation_id, *node, *fingerprint, *cause;
     const void *payload; /* NULL in lists */

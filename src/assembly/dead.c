@@ -52,12 +52,18 @@ static int refuse_settled(int64_t id, int32_t status, int64_t new_job, struct hf
                     hf_dead_status_name(status));
 }
 
+static int refuse_cut(int64_t id, struct hf_error *error) {
+    return hfi_fail(error, HF_ESTATE, "dead letter", "bring the whole one, with --payload or --file and --new-key",
+                    "%" PRId64 " holds the beginning of its payload alone, which was over the limit", id);
+}
+
 static int refuse_redrive(const struct hfi_op_redrive *op, const struct hf_store *store, struct hf_error *error) {
     switch (op->op.code) {
     case HF_ENOENT:
         return refuse_missing(op->dead_id, error);
     case HF_ESTATE:
-        return refuse_settled(op->dead_id, op->status, op->new_job, error);
+        return op->status == HF_DEAD_DEAD ? refuse_cut(op->dead_id, error)
+                                          : refuse_settled(op->dead_id, op->status, op->new_job, error);
     case HF_EEXIST:
         return hfi_fail(error, HF_EEXIST, "unique key", "wait for that job to end, or cancel it",
                         "job %" PRId64 " holds it", op->new_job);

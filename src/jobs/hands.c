@@ -80,13 +80,15 @@ char *hfi_fresh_key(char *key, const char *uuid, int64_t id, int64_t epoch) {
     return key;
 }
 
-int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snapshot, uint32_t payload_max,
+int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snapshot, bool cut, uint32_t payload_max,
                     struct hfi_job *job) {
     const struct hf_dead_action *action = op->action;
     if (action->payload && !action->new_key)
         return HF_EINVAL; /* the peer would take it for a repetition of the old one */
     if (action->payload && action->payload_length > payload_max)
         return HF_ETOOBIG;
+    if (cut && !action->payload)
+        return HF_ESTATE; /* half a message is another message */
     *job = (struct hfi_job){
         .state = HF_JOB_PENDING,
         .priority = snapshot->priority,

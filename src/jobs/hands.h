@@ -53,9 +53,10 @@ char *hfi_fresh_key(char *key, const char *uuid, int64_t id, int64_t epoch);
 
 /*
  * The job that a redrive makes of the dead letter's snapshot: due now, full budget, the snapshot's root, its id as
- * parent, no source; id and a fresh key are the store's to set. HF_EINVAL: another payload without new_key; HF_ETOOBIG.
+ * parent, no source; id and a fresh key are the store's to set. HF_EINVAL: another payload without new_key; HF_ETOOBIG;
+ * HF_ESTATE: the snapshot's payload is `cut`, and there is no other.
  */
-int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snapshot, uint32_t payload_max,
+int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snapshot, bool cut, uint32_t payload_max,
                     struct hfi_job *job);
 
 /* What HF_UNIQUE_REPLACE does with the job that holds the key (I40). */

@@ -123,6 +123,7 @@ struct hfi_history {
 struct hfi_death {
     enum hf_death_class death_class;
     bool quarantined;
+    bool payload_cut; /* the letter holds the beginning of the payload alone */
     uint32_t death_no;
     const char *cause; /* `exhausted`, `permanent`, `poison`, `orphaned`, `outcome.unknown`, `give_up`, `unknown_type`, `payload` */
     char error_type[64];

@@ -106,7 +106,7 @@ static int make_redriven(struct hfi_memory *store, struct hfi_op_redrive *op, co
                          struct hfi_memory_job **row) {
     struct hfi_job job;
     char key[HFI_KEY_MAX + 1], scope[HFI_UNIQUE_SCOPE_MAX + 1];
-    int code = hfi_redrive_job(op, dead->job, store->base.options.payload_max, &job);
+    int code = hfi_redrive_job(op, dead->job, dead->death.payload_cut, store->base.options.payload_max, &job);
     if (code != 0)
         return code;
     if (hfi_unique_scope(scope, sizeof scope, &job) > 0 &&

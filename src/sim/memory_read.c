@@ -133,6 +133,7 @@ static void fill_dead(struct hfi_memory *store, const struct hfi_memory_dead *de
         .failures = job->failures,
         .max_executions = dead->max_executions,
         .quarantined = death->quarantined,
+        .payload_cut = death->payload_cut,
         .source = job->source,
         .source_message_id = job->source_message_id,
         .type = job->type,

@@ -105,6 +105,36 @@ static void a_corrected_payload_needs_a_new_key(void **state) { /* S4.14 */
     assert_int_equal(world_dead(dead_id)->payload_length, 0); /* the original stays */
 }
 
+static void a_cut_payload_needs_a_whole_one(void **state) { /* S0.20 */
+    (void)state;
+    struct hfi_job job;
+    struct hfi_death death = {.death_class = HF_DEATH_POISON, .death_no = 1, .payload_cut = true, .cause = "message",
+                              .error_type = "message.malformed", .rule = "outbox.malformed", .message = "too long"};
+    hfi_job_blank(&job);
+    job.type = "a";
+    job.queue = "default";
+    job.source = "shop";
+    job.source_message_id = "m-1";
+    job.payload = "the beg";
+    job.payload_length = 7;
+    struct hfi_op_poison letter = {.op = {.kind = HFI_OP_POISON}, .job = &job, .death = &death, .now = world.now};
+    assert_int_equal(world_do(&letter.op), 0);
+    assert_true(world_dead(letter.dead_id)->payload_cut);
+    struct hf_dead_action action = world_action("ann");
+    struct hfi_op_redrive op = {
+        .op = {.kind = HFI_OP_REDRIVE}, .dead_id = letter.dead_id, .action = &action, .now = world.now};
+    assert_int_equal(world_do(&op.op), HF_ESTATE);
+    assert_int_equal(op.status, HF_DEAD_DEAD);
+    assert_int_equal(world_dead(letter.dead_id)->status, HF_DEAD_DEAD);
+    assert_int_equal(world_counts().pending, 0);
+    action.new_key = true; /* a key alone makes it no longer */
+    assert_int_equal(world_do(&op.op), HF_ESTATE);
+    action.payload = "the whole";
+    action.payload_length = 9;
+    assert_int_equal(world_do(&op.op), 0);
+    assert_memory_equal(world_job(op.new_job)->payload, "the whole", 9);
+}
+
 static void redrive_into_a_taken_unique_key_is_refused(void **state) {
     (void)state;
     struct hf_job_spec spec = world_spec("a", NULL);
@@ -271,6 +301,7 @@ static void a_dead_letter_is_settled_once(void **state) { /* S0.14, S0.17 */
 
 WORLD_MAIN(WORLD_TEST(redrive_makes_a_new_job_of_the_snapshot),
            WORLD_TEST(a_redriven_job_outlives_the_purge_byte_by_byte), WORLD_TEST(a_corrected_payload_needs_a_new_key),
+           WORLD_TEST(a_cut_payload_needs_a_whole_one),
            WORLD_TEST(redrive_into_a_taken_unique_key_is_refused), WORLD_TEST(unknown_dead_letters_and_jobs_are_enoent),
            WORLD_TEST(requeue_runs_the_same_job_from_the_top), WORLD_TEST(a_redriven_job_dies_as_any_other),
            WORLD_TEST(requeue_keeps_or_changes_the_key),

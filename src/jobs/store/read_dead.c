@@ -15,8 +15,8 @@
     "id, job_id, status, death_class, death_no, executions, failures, executions_allowed, quarantined, source, "       \
     "source_message_id, type, queue, downstream, content_type, error_type, error_message, rule, correlation_id, node, " \
     "fingerprint, cause, job_created_at_us, dead_at_us, settled_at_us, settled_by, settled_reason, new_job_id, "       \
-    "new_job_outcome, ifnull(length(payload), 0)"
-#define FIRST_WHOLE 30 /* detail, payload */
+    "new_job_outcome, ifnull(length(payload), 0), payload_cut"
+#define FIRST_WHOLE 31 /* detail, payload */
 
 static void fill(sqlite3_stmt *statement, struct hf_dead_view *view, bool whole) {
     *view = (struct hf_dead_view){
@@ -50,6 +50,7 @@ static void fill(sqlite3_stmt *statement, struct hf_dead_view *view, bool whole)
         .new_job_id = sqlite3_column_int64(statement, 27),
         .new_job_outcome = hfi_column_text(statement, 28),
         .payload_length = (size_t)sqlite3_column_int64(statement, 29),
+        .payload_cut = sqlite3_column_int(statement, 30) != 0,
         .detail = whole ? hfi_column_text(statement, FIRST_WHOLE) : "",
         .payload = whole ? sqlite3_column_blob(statement, FIRST_WHOLE + 1) : NULL,
     };

@@ -13,7 +13,7 @@
 /* The columns of DEAD_LOAD. */
 enum {
     STATUS, NEW_JOB, JOB, TYPE, QUEUE, DOWNSTREAM, BREAKER_KEY, LIMIT_KEY, PRIORITY, CONTENT_TYPE, POLICY, MAX_EXECUTIONS,
-    TIMEOUT, ROOT, KEY, UNIQUE_KEY, CORRELATION, TRACE, TAGS, PAYLOAD
+    TIMEOUT, ROOT, KEY, UNIQUE_KEY, CORRELATION, TRACE, TAGS, PAYLOAD, CUT
 };
 
 static void read_snapshot(struct hfi_sqlite *store, sqlite3_stmt *statement, struct hfi_job *job) {
@@ -46,14 +46,12 @@ static void read_snapshot(struct hfi_sqlite *store, sqlite3_stmt *statement, str
 }
 
 /* The new job into the tables; its texts are the snapshot's, which stays read until then. */
-static int make(struct hfi_sqlite *store, struct hfi_op_redrive *op, const struct hfi_job *snapshot) {
+static int make(struct hfi_sqlite *store, struct hfi_op_redrive *op, const struct hfi_job *snapshot, bool cut) {
     struct hfi_job job;
     char key[HFI_KEY_MAX + 1];
-    int code = hfi_redrive_job(op, snapshot, store->base.options.payload_max, &job);
+    int code = hfi_redrive_job(op, snapshot, cut, store->base.options.payload_max, &job);
     if (code != 0)
-        return hfi_fail(op->op.error, code, "redrive", code == HF_EINVAL ? "take a new idempotency key with it" : NULL,
-                        code == HF_EINVAL ? "another payload under the old key would be taken for a repetition"
-                                          : "the payload is over the limit");
+        return code; /* whoever asked says it */
     if (hfi_sqlite_unique_holder(store, &job, &op->new_job) != 0)
         return store->fault;
     if (op->new_job != 0)
@@ -86,7 +84,7 @@ static int redrive(struct hfi_sqlite *store, struct hfi_op_redrive *op, sqlite3_
     if (op->status != HF_DEAD_DEAD)
         return refuse_settled(op);
     read_snapshot(store, statement, &snapshot);
-    int code = store->fault != 0 ? store->fault : make(store, op, &snapshot);
+    int code = store->fault != 0 ? store->fault : make(store, op, &snapshot, sqlite3_column_int(statement, CUT) != 0);
     if (code != 0)
         return code;
     code = hfi_sqlite_settle(store, op->dead_id, HF_DEAD_REDRIVEN, op->now, action->actor, action->reason, op->new_job);

@@ -122,14 +122,14 @@
                 "type, queue, downstream, breaker_key, limit_key, priority, content_type, policy_id, max_executions, " \
                 "execution_timeout_ms, executions, failures, executions_allowed, root_id, idempotency_key, "           \
                 "unique_key, correlation_id, trace_context, tags, error_class, error_type, error_message, detail, "    \
-                "rule, cause, node, fingerprint, job_created_at_us, dead_at_us, payload) VALUES (?1, ?2, ?3, ?4, ?5, " \
-                "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, "     \
-                "?26, ?27, ?28, ?29, ?30, ?31, (SELECT name FROM nodes WHERE id = ?32), ?33, ?34, ?35, ?36)")          \
+                "rule, cause, node, fingerprint, job_created_at_us, dead_at_us, payload, payload_cut) VALUES (?1, "    \
+                "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, "     \
+                "?26, ?27, ?28, ?29, ?30, ?31, (SELECT name FROM nodes WHERE id = ?32), ?33, ?34, ?35, ?36, ?37)")     \
     X(DEAD_OF_JOB, "SELECT id, status, new_job_id FROM dead_letters WHERE job_id = ?1 AND death_no = ?2")              \
     X(DEAD_OF_MESSAGE, "SELECT id FROM dead_letters WHERE job_id IS NULL AND source = ?1 AND source_message_id = ?2")  \
     X(DEAD_LOAD, "SELECT status, new_job_id, job_id, type, queue, downstream, breaker_key, limit_key, priority, "      \
                  "content_type, policy_id, max_executions, execution_timeout_ms, root_id, idempotency_key, "           \
-                 "unique_key, correlation_id, trace_context, tags, payload, source, source_message_id "                \
+                 "unique_key, correlation_id, trace_context, tags, payload, payload_cut "                               \
                  "FROM dead_letters WHERE id = ?1")                                                                    \
     X(DEAD_SETTLE, "UPDATE dead_letters SET status = ?2, settled_at_us = ?3, settled_by = ?4, settled_reason = ?5, "   \
                    "new_job_id = ?6 WHERE id = ?1 AND status = 0")                                                     \

@@ -50,6 +50,17 @@ static void tell(struct redrive *redrive, int64_t id, int64_t new_job) {
     }
 }
 
+/* Would it be redriven, as far as one can see? Says why not. */
+static bool may_redrive(const struct redrive *redrive, const struct hf_dead_view *dead) {
+    if (dead->status != HF_DEAD_DEAD)
+        hfi_say("dead letter %lld is settled already", (long long)dead->id);
+    else if (dead->payload_cut && !redrive->action.payload)
+        hfi_say("dead letter %lld needs a whole payload: its own is cut", (long long)dead->id);
+    else
+        return true;
+    return false;
+}
+
 /* One dead letter. False when going on makes no sense. */
 static bool redrive_one(struct redrive *redrive, int64_t id) {
     struct hf_error error;
@@ -74,14 +85,13 @@ static void by_ids(struct redrive *redrive, const struct hfi_options *options, c
         struct hf_error error;
         hf_error_init(&error);
         int code = redrive->dry ? hf_dead_get(redrive->session.store, ids[i], &dead, &error) : 0;
-        bool open = code == 0 && (!dead || hf_dead_look(dead)->status == HF_DEAD_DEAD);
+        bool open = code == 0 && (!dead || may_redrive(redrive, hf_dead_look(dead)));
         hf_dead_free(dead);
         if (code != 0) {
             redrive->code = hfi_complain(&error);
         } else if (!open) {
             redrive->refused++;
             redrive->code = HFI_EXIT_REFUSED;
-            hfi_say("dead letter %lld is settled already", (long long)ids[i]);
         } else if (!redrive_one(redrive, ids[i])) {
             return;
         }
@@ -102,7 +112,13 @@ static void by_filter(struct redrive *redrive, struct hf_dead_filter *filter) {
             break;
         }
         for (size_t i = 0; go_on && i < hf_dead_list_count(list); i++) {
-            go_on = redrive_one(redrive, hf_dead_list_at(list, i)->id);
+            const struct hf_dead_view *dead = hf_dead_list_at(list, i);
+            if (redrive->dry && !may_redrive(redrive, dead)) {
+                redrive->refused++;
+                redrive->code = redrive->code == 0 ? HFI_EXIT_REFUSED : redrive->code;
+                continue;
+            }
+            go_on = redrive_one(redrive, dead->id);
             hfi_progress_move(&redrive->progress, redrive->done);
         }
         filter->after_id = hf_dead_list_next(list);
@@ -186,7 +202,7 @@ const struct hfi_command hfi_command_dead_redrive = {
     .arguments = "[ID...]",
     .summary = "Makes new jobs from dead letters and marks those as redriven",
     .about = "By ids, by filters, or --all. The new job has the same idempotency key, so that work that was done after all is not\n"
-             "done twice. A settled dead letter is refused (exit 4).",
+             "done twice. A settled dead letter is refused, and one whose payload is cut without a whole one (exit 4).",
     .example = "holdfast dead redrive --error-type http.503 --actor ada --reason 'payments is back' --dry-run\n"
                "holdfast dead redrive 3 --actor ada --payload '{\"amount\":7}' --new-key",
     .flags = flags,

@@ -170,6 +170,7 @@ json_t *hfi_dead_json(const struct hf_dead_view *dead, bool whole) {
     else
         json_object_set_new(object, "new_job_id", json_null());
     hfi_json_number(object, "payload_bytes", (int64_t)dead->payload_length);
+    hfi_json_flag(object, "payload_cut", dead->payload_cut);
     if (whole)
         hfi_json_bytes(object, "payload", dead->payload, dead->payload_length);
     if (whole)
@@ -204,7 +205,7 @@ void hfi_show_dead(const struct hf_dead_view *dead) {
     hfi_field("reason", "%s", dead->settled_reason);
     if (dead->new_job_id > 0)
         hfi_field("new job", "%lld%s%s", (long long)dead->new_job_id, *dead->new_job_outcome ? ", " : "", dead->new_job_outcome);
-    hfi_field("payload", "%zu bytes%s%s", dead->payload_length, *dead->content_type ? ", " : "", dead->content_type);
+    hfi_field("payload", "%zu bytes%s%s%s", dead->payload_length, dead->payload_cut ? ", cut: the rest is lost" : "", *dead->content_type ? ", " : "", dead->content_type);
     show_bytes("payload", dead->payload, dead->payload_length);
     hfi_field("detail", "%s", dead->detail ? dead->detail : "");
 }
