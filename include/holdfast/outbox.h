@@ -3,6 +3,7 @@
 #define HOLDFAST_OUTBOX_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -56,6 +57,13 @@ static inline void hf_outbox_view_init(struct hf_outbox_view *view) {
 }
 /* Errors: HF_EINVAL, HF_ENOENT (no such file, or no outbox in it), HF_EBUSY, HF_EIO. Blocks on the disk. Since 0.1. */
 HF_API int hf_outbox_look(const char *file, struct hf_outbox_view *view, struct hf_error *error);
+
+/*
+ * Do both name one file, each a path or sqlite:PATH, by whatever links? A file that is not there yet is known by its folder
+ * and its name. A node refuses two outboxes on one file, and one on its store's: HF_EEXIST. Any thread; looks at the disk.
+ * Since 0.1.
+ */
+HF_API bool hf_outbox_same_file(const char *one, const char *other);
 
 HF_END
 

@@ -6,15 +6,23 @@
 #include "assembly/outboxes.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/text.h"
+#include "jobs/outbox/outbox.h"
 #include "jobs/outbox/relay.h"
+
+#define START_AGAIN_MS 1000 /* a thread could not be made: there may be room for it later */
+#define TRIES 10            /* so long its outbox is not taken for empty */
 
 struct hfi_outboxes {
     struct hfi_scheduler *loop;
     struct hfi_runner *node;
     struct hfi_task task;
+    struct hfi_timer again;
+    _Atomic unsigned tries; /* of starting those that have no thread; 0 all have one */
     _Atomic bool posted, stopped;
     size_t count;
     struct hfi_relay *relays[];
@@ -33,27 +41,52 @@ static void changed(void *user) {
         outboxes->loop->ops->post(outboxes->loop, &outboxes->task);
 }
 
-/* An older caller's options are shorter, so are the steps from one to the next. */
+/* The options at `index`. An older caller's are shorter, so are the steps from one to the next. */
+static void take_options(const struct hf_runner_options *options, size_t index, struct hf_outbox_options *outbox) {
+    uint32_t step = options->outboxes->size;
+    hf_outbox_options_init(outbox);
+    memcpy(outbox, (const char *)options->outboxes + index * step, step < sizeof *outbox ? step : sizeof *outbox);
+}
+
+/* Two relays on one file would each make a job of the same row, under the names of their sources. */
+static int check_file(const struct hf_runner_options *options, size_t index, const char *store,
+                      struct hf_error *error) {
+    struct hf_outbox_options outbox, other;
+    take_options(options, index, &outbox);
+    if (outbox.file == NULL)
+        return 0; /* said by the relay */
+    const char *path = hfi_outbox_path(outbox.file);
+    if (*store != '\0' && hf_outbox_same_file(path, store))
+        return hfi_fail(error, HF_EEXIST, outbox.name, "name the application's own file", "%s is the store's file", path);
+    for (size_t i = 0; i < index; i++) {
+        take_options(options, i, &other);
+        if (other.file != NULL && hf_outbox_same_file(path, other.file))
+            return hfi_fail(error, HF_EEXIST, outbox.name, "one outbox is enough for a file",
+                            "%s is the file of the outbox %s", path, other.name != NULL ? other.name : "before it");
+    }
+    return 0;
+}
+
 static int make(struct hfi_outboxes *outboxes, const struct hf_runner_options *options, struct hf_store *store,
                 const struct hfi_rulebook *book, struct hf_error *error) {
-    const char *at = (const char *)options->outboxes;
-    uint32_t step = options->outboxes->size;
-    for (size_t i = 0; i < options->outbox_count; i++, at += step) {
+    struct hf_store_info info;
+    hf_store_info_init(&info);
+    int code = store->port->ops->look(store->port, &info);
+    for (size_t i = 0; code == 0 && i < options->outbox_count; i++) {
         struct hf_outbox_options outbox;
-        hf_outbox_options_init(&outbox);
-        memcpy(&outbox, at, step < sizeof outbox ? step : sizeof outbox);
+        take_options(options, i, &outbox);
         struct hfi_relay_options relay = {.outbox = &outbox,
                                           .writer = store->writer,
                                           .book = book,
                                           .payload_max = store->port->options.payload_max,
                                           .changed = changed,
                                           .user = outboxes};
-        int code = hfi_relay_new(&relay, &outboxes->relays[i], error);
-        if (code != 0)
-            return code;
-        outboxes->count++;
+        code = hfi_relay_new(&relay, &outboxes->relays[i], error);
+        outboxes->count += code == 0;
+        if (code == 0)
+            code = check_file(options, i, info.path, error);
     }
-    return 0;
+    return code;
 }
 
 int hfi_outboxes_new(const struct hf_runner_options *options, struct hf_store *store, const struct hfi_rulebook *book,
@@ -77,15 +110,33 @@ int hfi_outboxes_new(const struct hf_runner_options *options, struct hf_store *s
     return 0;
 }
 
-int hfi_outboxes_start(struct hfi_outboxes *outboxes, struct hfi_scheduler *loop, struct hfi_runner *node) {
-    int code = 0;
+/* Each that has no thread yet; one that gets none keeps nobody else from it, and is tried again. */
+static void start_all(struct hfi_timer *timer, void *user) {
+    struct hfi_outboxes *outboxes = user;
+    struct hfi_scheduler *loop = outboxes->loop;
+    size_t missing = 0;
+    for (size_t i = 0; i < outboxes->count && !atomic_load(&outboxes->stopped); i++) {
+        const char *name;
+        hfi_relay_pulse(outboxes->relays[i], &name);
+        int code = hfi_relay_start(outboxes->relays[i]);
+        missing += code != 0;
+        if (code != 0)
+            hfi_log(HF_LOG_ERROR, "outbox.no_thread", HFI_S("outbox", name), HFI_S("why", hf_strerror(code)), NULL);
+    }
+    atomic_store(&outboxes->tries, missing > 0 ? atomic_load(&outboxes->tries) + 1 : 0);
+    if (atomic_load(&outboxes->tries) == TRIES)
+        hfi_runner_relayed(outboxes->node); /* it may be idle now */
+    if (missing > 0 && loop->ops->arm(loop, timer, hfi_mono_after_ms(loop->ops->mono(loop), START_AGAIN_MS)) != 0)
+        hfi_log(HF_LOG_ERROR, "outbox.not_started", HFI_I("outboxes", missing), NULL);
+}
+
+void hfi_outboxes_start(struct hfi_outboxes *outboxes, struct hfi_scheduler *loop, struct hfi_runner *node) {
     if (outboxes == NULL)
-        return 0;
+        return;
     outboxes->loop = loop;
     outboxes->node = node;
-    for (size_t i = 0; i < outboxes->count && code == 0; i++)
-        code = hfi_relay_start(outboxes->relays[i]);
-    return code;
+    hfi_timer_init(&outboxes->again, start_all, outboxes);
+    start_all(&outboxes->again, outboxes);
 }
 
 int hfi_outboxes_watch(const struct hfi_outboxes *outboxes, struct hfi_watchdog *dog) {
@@ -108,6 +159,8 @@ void hfi_outboxes_stop(struct hfi_outboxes *outboxes) {
 
 void hfi_outboxes_join(struct hfi_outboxes *outboxes) {
     hfi_outboxes_stop(outboxes); /* all of them before the first is waited for */
+    if (outboxes != NULL && outboxes->loop != NULL)
+        outboxes->loop->ops->disarm(outboxes->loop, &outboxes->again);
     for (size_t i = 0; outboxes != NULL && i < outboxes->count; i++)
         hfi_relay_join(outboxes->relays[i]);
 }
@@ -124,6 +177,9 @@ void hfi_outboxes_free(struct hfi_outboxes *outboxes) {
 bool hfi_outboxes_busy(void *user) {
     const struct hfi_outboxes *outboxes = user;
     struct hfi_relay_view view;
+    unsigned tries = outboxes != NULL && !atomic_load(&outboxes->stopped) ? atomic_load(&outboxes->tries) : 0;
+    if (tries > 0 && tries < TRIES)
+        return true;
     for (size_t i = 0; outboxes != NULL && !atomic_load(&outboxes->stopped) && i < outboxes->count; i++) {
         hfi_relay_look(outboxes->relays[i], &view);
         if (view.busy)

@@ -326,8 +326,7 @@ static void begin(struct hfi_task *task, void *user) {
     (void)task;
     struct hf_runner *runner = user;
     hfi_runner_begin(runner->node);
-    if (hfi_outboxes_start(runner->outboxes, runner->loop, runner->node) != 0)
-        hfi_log(HF_LOG_ERROR, "outbox.no_thread", HFI_S("why", hf_strerror(HF_ENOMEM)), NULL);
+    hfi_outboxes_start(runner->outboxes, runner->loop, runner->node);
     take_stops(runner);
 }
 

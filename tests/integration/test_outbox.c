@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include "jobs/outbox/outbox.h"
+
 static struct hf_error error;
 
 static int64_t count(sqlite3 *db, const char *sql) {
@@ -313,6 +315,53 @@ static void what_a_type_says_is_fixed_by_the_relay(void **state) { /* S1.26 */
     hfi_rulebook_free(book);
 }
 
+/* What is kept of a batch is bounded, whichever column is long. */
+static void long_message_ids_do_not_pile_up(void **state) {
+    (void)state;
+    struct hfi_outbox_row rows[64];
+    struct hfi_outbox_file file = {.path = here.application};
+    const struct hfi_outbox_judge judge = {.source = "shop", .payload_max = 65536};
+    size_t found = 0;
+    int64_t oldest = 0;
+    assert_int_equal(stage_sql(here.db, "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 16) INSERT INTO "
+                                        "holdfast_outbox(type, payload, message_id) SELECT 't', 'x', hex(zeroblob(500000 + i)) FROM n"), 0);
+    assert_int_equal(hfi_outbox_open(&file, &error), 0);
+    assert_int_equal(hfi_outbox_read(&file, &judge, INT64_MIN, rows, 64, &found, &oldest, &error), 0);
+    for (size_t i = 0; i < found; i++)
+        hfi_outbox_row_free(&rows[i]);
+    hfi_outbox_close(&file);
+    assert_int_equal(found, 5); /* over 4 MiB with the fifth */
+    assert_int_equal(stage_relay_all(here.application, here.jobs, NULL).poisoned, 16);
+    assert_int_equal(count(here.db, "SELECT count(*) FROM holdfast_outbox"), 0);
+}
+
+static void a_cut_payload_is_not_redriven(void **state) { /* S0.20 S0.22 */
+    (void)state;
+    struct hf_dead *dead = NULL;
+    struct hf_dead_action action;
+    int64_t job = 0;
+    hf_dead_action_init(&action);
+    action.actor = "ann";
+    insert("(type, payload) VALUES ('t', zeroblob(65537))", strlen("(type, payload) VALUES ('t', zeroblob(65537))"));
+    insert("(type, payload, priority) VALUES ('t', zeroblob(65536), 10)", strlen("(type, payload, priority) VALUES ('t', zeroblob(65536), 10)"));
+    stage_relay_all(here.application, here.jobs, NULL);
+    assert_int_equal(hf_dead_get(here.jobs, 1, &dead, &error), 0);
+    assert_true(hf_dead_look(dead)->payload_cut);
+    hf_dead_free(dead);
+    assert_int_equal(hf_dead_get(here.jobs, 2, &dead, &error), 0);
+    assert_false(hf_dead_look(dead)->payload_cut);
+    hf_dead_free(dead);
+    assert_int_equal(hf_dead_redrive(here.jobs, 1, &action, &job, &error), HF_ESTATE);
+    assert_non_null(strstr(error.fix, "--payload"));
+    assert_int_equal(pending(here.jobs), 0);
+    assert_int_equal(hf_dead_redrive(here.jobs, 2, &action, &job, &error), 0);
+    action.payload = "whole";
+    action.payload_length = 5;
+    action.new_key = true;
+    assert_int_equal(hf_dead_redrive(here.jobs, 1, &action, &job, &error), 0);
+    assert_int_equal(pending(here.jobs), 2);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
     const struct CMUnitTest tests[] = {
@@ -320,6 +369,8 @@ int main(void) {
         TEST(without_the_table_nothing_is_made),
         TEST(everything_of_a_spec_gets_through),
         TEST(rows_that_cannot_be_jobs_die_once_and_keep_nobody),
+        TEST(long_message_ids_do_not_pile_up),
+        TEST(a_cut_payload_is_not_redriven),
         TEST(times_are_microseconds_or_name_their_zone),
         TEST(what_a_type_says_is_fixed_by_the_relay),
     };

@@ -5,7 +5,10 @@
  */
 #include "support/outbox_stage.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -208,6 +211,7 @@ static void files_and_tables_may_come_late_and_change(void **state) {
     stage_await_idle(relay); /* nothing there */
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(application, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000); /* as every application has one */
     unsigned deleted = stage_seen(HFI_RELAY_DELETED);
     /* Not our statement, but it has what is needed; the journal is the old kind. */
     assert_int_equal(stage_sql(db, "CREATE TABLE other(x); CREATE TABLE holdfast_outbox(message_id, PAYLOAD, mine, type);"
@@ -252,6 +256,120 @@ static void a_write_wakes_it_long_before_the_poll(void **state) {
     hf_store_close(store);
     sqlite3_close(db);
     assert_int_equal(count(store_path, "SELECT count(*) FROM jobs"), 5);
+}
+
+/* The file is a link to another folder, so nothing tells of its writes; neighbours in the link's folder never rest. */
+static void a_busy_folder_does_not_lengthen_the_poll(void **state) {
+    (void)state;
+    char link[640], folder[640], neighbour[640];
+    paths("busy");
+    snprintf(folder, sizeof folder, "%s", hf_test_path("busy-folder"));
+    assert_int_equal(mkdir(folder, 0700), 0);
+    snprintf(link, sizeof link, "%.600s/link.db", folder);
+    snprintf(neighbour, sizeof neighbour, "%.600s/neighbour", folder);
+    assert_int_equal(symlink(application, link), 0);
+    sqlite3 *db = stage_application(application);
+    struct hf_store *store = stage_store(store_path);
+    struct hfi_relay *relay = stage_relay(link, store, NULL, 200);
+    stage_await_idle(relay);
+    unsigned deleted = stage_seen(HFI_RELAY_DELETED);
+    assert_int_equal(stage_sql(db, "INSERT INTO holdfast_outbox(type, payload) VALUES ('t', '')"), 0);
+    FILE *file = fopen(neighbour, "w");
+    assert_non_null(file);
+    while (stage_seen(HFI_RELAY_DELETED) == deleted) { /* for ever, if each event were a new sleep */
+        assert_int_equal(fputc('x', file), 'x');
+        assert_int_equal(fflush(file), 0);
+    }
+    fclose(file);
+    hfi_relay_free(relay);
+    hf_store_close(store);
+    sqlite3_close(db);
+    assert_int_equal(count(store_path, "SELECT count(*) FROM jobs"), 1);
+}
+
+static unsigned stuck_lines;
+
+static void count_stuck(enum hf_log_level level, const char *event, const char *fields, void *user) {
+    (void)level;
+    (void)fields;
+    (void)user;
+    if (strcmp(event, "outbox.stuck") == 0)
+        __atomic_fetch_add(&stuck_lines, 1, __ATOMIC_SEQ_CST);
+}
+
+/* More than a batch of rows that the store does not even take as letters: what is behind them goes on, they are said once. */
+static void rows_that_stay_keep_nobody(void **state) { /* I33 */
+    (void)state;
+    sqlite3 *jobs = NULL;
+    paths("stuck");
+    sqlite3 *db = stage_application(application);
+    struct hf_store *store = stage_store(store_path);
+    assert_int_equal(sqlite3_open(store_path, &jobs), SQLITE_OK);
+    sqlite3_busy_timeout(jobs, 10000);
+    assert_int_equal(stage_sql(jobs, "CREATE TRIGGER refuse BEFORE INSERT ON dead_letters WHEN NEW.type = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END"), 0);
+    assert_int_equal(stage_sql(db, "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO "
+                                   "holdfast_outbox(type, payload) SELECT 'bad', NULL FROM n;"
+                                   "INSERT INTO holdfast_outbox(type, payload) VALUES ('t', 'fine'), ('poison', NULL)"), 0);
+    stuck_lines = 0;
+    hf_log_set(HF_LOG_ERROR, count_stuck, NULL);
+    unsigned seen = stage_seen(HFI_RELAY_READ);
+    struct hfi_relay *relay = stage_relay(application, store, NULL, 10);
+    stage_await(HFI_RELAY_READ, seen + 8); /* four looks at least */
+    struct hfi_relay_view view;
+    hfi_relay_join(relay);
+    hfi_relay_look(relay, &view);
+    hfi_relay_free(relay);
+    hf_log_set(HF_LOG_INFO, NULL, NULL);
+    assert_int_equal(view.relayed, 1);
+    assert_int_equal(view.poisoned, 1);
+    assert_true(view.oldest_us > 0);
+    assert_int_equal(__atomic_load_n(&stuck_lines, __ATOMIC_SEQ_CST), 300);
+    assert_int_equal(count(application, "SELECT count(*) FROM holdfast_outbox"), 300);
+    assert_int_equal(stage_sql(jobs, "DROP TRIGGER refuse"), 0); /* and they go as soon as they can */
+    assert_int_equal(stage_relay_all(application, store, NULL).poisoned, 300);
+    assert_int_equal(count(application, "SELECT count(*) FROM holdfast_outbox"), 0);
+    sqlite3_close(jobs);
+    hf_store_close(store);
+    sqlite3_close(db);
+}
+
+/* ------------------------------------------------------------------ no thread */
+
+static _Atomic unsigned refusals; /* how many threads cannot be made from now on */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *user) {
+    typedef int (*create_fn)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    create_fn create = (create_fn)(uintptr_t)dlsym(RTLD_NEXT, "pthread_create");
+    if (refusals > 0) {
+        refusals--;
+        return EAGAIN;
+    }
+    return create(thread, attributes, run, user);
+}
+
+static void without_a_thread_it_is_not_busy(void **state) {
+    (void)state;
+    struct hf_outbox_options outbox;
+    struct hfi_relay *relay = NULL;
+    struct hfi_relay_view view;
+    paths("threadless");
+    struct hf_store *store = stage_store(store_path);
+    sqlite3 *db = stage_application(application);
+    hf_outbox_options_init(&outbox);
+    outbox.name = "shop";
+    outbox.file = application;
+    struct hfi_relay_options options = {.outbox = &outbox, .writer = store->writer, .payload_max = 65536,
+                                        .changed = stage_changed, .at = stage_step};
+    assert_int_equal(hfi_relay_new(&options, &relay, &error), 0);
+    refusals = 1;
+    assert_int_equal(hfi_relay_start(relay), HF_ENOMEM);
+    hfi_relay_look(relay, &view);
+    assert_false(view.busy); /* --until-idle would wait for ever */
+    assert_int_equal(hfi_relay_start(relay), 0);
+    assert_int_equal(hfi_relay_start(relay), 0); /* once */
+    stage_await_idle(relay);
+    hfi_relay_free(relay);
+    sqlite3_close(db);
+    hf_store_close(store);
 }
 
 static void the_age_of_the_oldest_row_is_known_without_a_relay(void **state) { /* S0.34 */
@@ -325,6 +443,76 @@ static void a_node_runs_what_its_outboxes_hold(void **state) { /* S4.12 S0.34 S3
     exactly_one_of_each(50);
 }
 
+/* A node of two outboxes, which runs until it is idle. */
+static int run_two(struct hf_store *store, const char *one, const char *other, uint64_t *relayed) {
+    struct hf_outbox_options outboxes[2];
+    struct hf_runner_options options;
+    struct hf_type_options type;
+    struct hf_runner *runner = NULL;
+    struct hf_runner_counts counts;
+    hf_runner_options_init(&options);
+    hf_type_options_init(&type);
+    hf_runner_counts_init(&counts);
+    type.name = "t";
+    type.kind = HF_KIND_NOOP;
+    options.until_idle = true;
+    options.types = &type;
+    options.type_count = 1;
+    options.outboxes = outboxes;
+    options.outbox_count = 2;
+    for (int i = 0; i < 2; i++) {
+        hf_outbox_options_init(&outboxes[i]);
+        outboxes[i].name = i == 0 ? "one" : "two";
+        outboxes[i].file = i == 0 ? one : other;
+    }
+    int code = hf_runner_new(store, &options, &runner, &error);
+    if (code == 0)
+        code = hf_runner_run(runner, &error);
+    if (code == 0)
+        hf_runner_look(runner, &counts);
+    *relayed = counts.relayed;
+    hf_runner_free(runner);
+    return code;
+}
+
+static void one_file_has_one_outbox(void **state) {
+    (void)state;
+    char link[640], url[700];
+    uint64_t relayed;
+    paths("twice");
+    struct hf_store *store = stage_store(store_path);
+    snprintf(url, sizeof url, "sqlite:%s", application);
+    snprintf(link, sizeof link, "%s.link", application);
+    assert_int_equal(run_two(store, application, url, &relayed), HF_EEXIST); /* there is no such file yet */
+    sqlite3 *db = stage_application(application);
+    assert_int_equal(symlink(application, link), 0);
+    assert_int_equal(run_two(store, application, link, &relayed), HF_EEXIST);
+    assert_string_equal(error.what, "two");
+    assert_int_equal(run_two(store, application, store_path, &relayed), HF_EEXIST);
+    assert_int_equal(run_two(store, store_path, application, &relayed), HF_EEXIST);
+    sqlite3_close(db);
+    hf_store_close(store);
+}
+
+static void threads_that_cannot_be_made_are_made_later(void **state) {
+    (void)state;
+    char other[640];
+    uint64_t relayed;
+    paths("later");
+    snprintf(other, sizeof other, "%s.other", application);
+    struct hf_store *store = stage_store(store_path);
+    sqlite3 *one = stage_application(application), *two = stage_application(other);
+    assert_int_equal(fill(one, 9), 0);
+    assert_int_equal(fill(two, 9), 0);
+    refusals = 3; /* the watchdog's and both relays' */
+    assert_int_equal(run_two(store, application, other, &relayed), 0);
+    assert_int_equal(refusals, 0);
+    assert_int_equal(relayed, 18);
+    sqlite3_close(one);
+    sqlite3_close(two);
+    hf_store_close(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_at_every_step_it_makes_one_job_of_each),
@@ -333,6 +521,11 @@ int main(void) {
         cmocka_unit_test(an_application_that_keeps_its_lock_delays_the_deletion_alone),
         cmocka_unit_test(files_and_tables_may_come_late_and_change),
         cmocka_unit_test(a_write_wakes_it_long_before_the_poll),
+        cmocka_unit_test(a_busy_folder_does_not_lengthen_the_poll),
+        cmocka_unit_test(rows_that_stay_keep_nobody),
+        cmocka_unit_test(without_a_thread_it_is_not_busy),
+        cmocka_unit_test(one_file_has_one_outbox),
+        cmocka_unit_test(threads_that_cannot_be_made_are_made_later),
         cmocka_unit_test(the_age_of_the_oldest_row_is_known_without_a_relay),
         cmocka_unit_test(a_node_runs_what_its_outboxes_hold),
     };

@@ -18,6 +18,7 @@ ASK = {
     'src/resilience/guard.c': 'public functions for callers that have no scheduler; what they call takes `now`',
     'src/resilience/guard_run.c': 'the same, and it waits on its caller\'s thread',
     'src/resilience/saved.c': 'the same',
+    'src/jobs/outbox/relay.c': 'its thread sleeps in real time, it has no scheduler',
     'src/jobs/writer.c': 'its thread waits in real time where it has no scheduler',
     'src/jobs/store/once.c': 'a public function on the database of a caller that has no scheduler',
     'src/jobs/store/read_control.c': 'what is forced by hand comes from processes without a scheduler',

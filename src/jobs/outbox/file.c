@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "jobs/outbox/outbox.h"
 
@@ -70,6 +71,10 @@ int hfi_outbox_count(struct hfi_outbox_file *file, struct hf_outbox_view *view, 
     return code;
 }
 
+bool hf_outbox_same_file(const char *one, const char *other) {
+    return one && other && hfi_path_same(hfi_outbox_path(one), hfi_outbox_path(other));
+}
+
 int hf_outbox_look(const char *path, struct hf_outbox_view *view, struct hf_error *error) {
     struct hf_outbox_view whole;
     if (!path || !*hfi_outbox_path(path) || !view || view->size < sizeof view->size)
@@ -130,7 +135,7 @@ int hfi_outbox_read(struct hfi_outbox_file *file, const struct hfi_outbox_judge 
             hfi_fail(error, code, file->path, NULL, "no memory for its rows");
             break;
         }
-        bytes += rows[*count].put.job.payload_length;
+        bytes += rows[*count].bytes;
         ++*count;
     }
     if (code == 0 && native != SQLITE_ROW && native != SQLITE_DONE)

@@ -23,6 +23,7 @@ struct reading {
     struct hfi_outbox_row *row;
     struct hf_job_spec spec;
     char *end;              /* of what the block holds */
+    bool cut;               /* the payload is */
     struct hf_error error;  /* the first thing that is wrong */
 };
 
@@ -140,6 +141,7 @@ static void take_payload(struct reading *reading) {
     if (length > max)
         WRONG(reading, HFI_OUTBOX_PAYLOAD, "store it elsewhere and pass its id",
               "%zu bytes, at most %zu fit; the letter holds the first %zu", length, max, max);
+    reading->cut = length > max;
     length = length < max ? length : max;
     reading->spec.payload = keep(reading, bytes, length);
     reading->spec.payload_length = length;
@@ -257,6 +259,7 @@ static int make_poison(struct hfi_outbox_row *row, const struct hf_error *why) {
 static void fill_poison(struct reading *reading, const char *source, const char *message_id) {
     struct hfi_outbox_poison *poison = reading->row->poison;
     struct hfi_job *job = &reading->row->put.job;
+    poison->death.payload_cut = reading->cut;
     show(reading, HFI_OUTBOX_TYPE, poison->type, sizeof poison->type);
     show(reading, HFI_OUTBOX_QUEUE, poison->queue, sizeof poison->queue);
     show(reading, HFI_OUTBOX_DOWNSTREAM, poison->downstream, sizeof poison->downstream);
@@ -294,9 +297,11 @@ int hfi_outbox_judge(const struct hfi_outbox_judge *judge, sqlite3_stmt *stateme
     memset(row, 0, sizeof *row);
     row->rowid = sqlite3_column_int64(statement, 0);
     row->raw_id = sqlite3_value_dup(sqlite3_column_value(statement, at[HFI_OUTBOX_MESSAGE_ID]));
-    row->block = reading.end = hfi_alloc(room_of(&reading));
+    size_t room = room_of(&reading);
+    row->block = reading.end = hfi_alloc(room);
     if (!row->raw_id || !row->block)
         return HF_ENOMEM;
+    row->bytes = room + (size_t)sqlite3_value_bytes(row->raw_id); /* a message id is as long as it is */
     hf_error_init(&reading.error);
     hf_job_spec_init(&reading.spec);
     take_all(&reading);

@@ -48,6 +48,7 @@ struct hfi_outbox_row {
     struct hfi_spec_room room;
     int64_t waits[HF_CURVE_MAX];
     char *block;                       /* of its texts and payload */
+    size_t bytes;                      /* of all that is kept of it */
 };
 void hfi_outbox_row_free(struct hfi_outbox_row *row);
 /* Makes poison of a row that the store refused for good. HF_ENOMEM. */
@@ -75,7 +76,7 @@ const char *hfi_outbox_path(const char *file);
 int hfi_outbox_open(struct hfi_outbox_file *file, struct hf_error *error); /* also again, when another file lies there */
 void hfi_outbox_close(struct hfi_outbox_file *file);
 int hfi_outbox_count(struct hfi_outbox_file *file, struct hf_outbox_view *view, struct hf_error *error);
-/* Up to `room` rows above `after`, by rowid, but not more than some MiB of them. */
+/* Up to `room` rows above `after`, by rowid, until more than some MiB of them are kept. */
 int hfi_outbox_read(struct hfi_outbox_file *file, const struct hfi_outbox_judge *judge, int64_t after,
                     struct hfi_outbox_row *rows, size_t room, size_t *count, int64_t *oldest_us, struct hf_error *error);
 /* Gives the nameless ones a message id of their own, for good. */

@@ -44,6 +44,8 @@ struct hfi_relay {
     struct hfi_op_poison *letters;
     size_t *places;         /* whose each of these is */
     size_t count;
+    int64_t after;          /* the last row that stays: the next batch is read behind it */
+    int64_t stuck_to;       /* the last row that was said to stay */
     int64_t seen_us;        /* when the first row that waits was seen first; 0 none waits */
     char said[200];         /* the last failure in the log */
     unsigned failures;      /* in a row */
@@ -78,6 +80,7 @@ int hfi_relay_new(const struct hfi_relay_options *options, struct hfi_relay **ou
     relay->watch_fd = -1;
     relay->wait_ms = relay->poll_ms;
     relay->busy = true;
+    relay->after = relay->stuck_to = INT64_MIN;
     relay->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     relay->name = hfi_strdup(outbox->name);
     relay->path = hfi_strdup(hfi_outbox_path(outbox->file));
@@ -226,7 +229,10 @@ static void prepare_letter(struct hfi_relay *relay, struct hfi_outbox_row *row, 
 /* What became of a letter. One that is refused for good stays in the outbox, and those behind it go on (I33). */
 static int letter_ended(struct hfi_relay *relay, struct hfi_outbox_row *row, const struct hfi_op_poison *op) {
     row->stuck = for_good(op->op.code);
-    if (row->stuck)
+    bool told = row->stuck && row->rowid <= relay->stuck_to; /* at an earlier look */
+    if (row->stuck && !told)
+        relay->stuck_to = row->rowid;
+    if (row->stuck && !told)
         hfi_log(HF_LOG_ERROR, "outbox.stuck", HFI_S("outbox", relay->name), HFI_I("row", row->rowid),
                 HFI_S("error", hf_error_name(op->op.code)), HFI_S("type", row->put.job.type),
                 HFI_S("message", row->poison->death.message), NULL);
@@ -236,6 +242,15 @@ static int letter_ended(struct hfi_relay *relay, struct hfi_outbox_row *row, con
     if (!op->existed)
         log_death(relay, row, op->dead_id);
     return 0;
+}
+
+/* A group that is refused for good says nothing about each of its letters. */
+static void bury_alone(struct hfi_relay *relay, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (for_good(relay->letters[i].op.code)) {
+            prepare_letter(relay, &relay->rows[relay->places[i]], &relay->letters[i]);
+            hfi_writer_do(relay->options.writer, &relay->letters[i].op);
+        }
 }
 
 /* One group for all letters: the writer takes them in order, so the last one is the end of all. */
@@ -252,6 +267,8 @@ static int bury(struct hfi_relay *relay, struct hf_error *error) {
     }
     if (count > 0)
         hfi_writer_do(relay->options.writer, &relay->letters[count - 1].op);
+    if (count > 1)
+        bury_alone(relay, count);
     for (size_t i = 0; i < count; i++) {
         int ended = letter_ended(relay, &relay->rows[relay->places[i]], &relay->letters[i]);
         code = code != 0 ? code : ended;
@@ -275,7 +292,7 @@ static int read_batch(struct hfi_relay *relay, struct hf_error *error) {
         bool nameless = false;
         int code = hfi_outbox_open(&relay->file, error);
         if (code == 0)
-            code = hfi_outbox_read(&relay->file, &judge, INT64_MIN, relay->rows, BATCH, &relay->count, &oldest, error);
+            code = hfi_outbox_read(&relay->file, &judge, relay->after, relay->rows, BATCH, &relay->count, &oldest, error);
         if (code != 0)
             return code;
         for (size_t i = 0; i < relay->count; i++)
@@ -287,6 +304,8 @@ static int read_batch(struct hfi_relay *relay, struct hf_error *error) {
         if (code != 0)
             return code;
     }
+    if (relay->after != INT64_MIN)
+        return 0; /* one that stays is older */
     if (relay->count == 0)
         relay->seen_us = 0;
     else if (relay->seen_us == 0)
@@ -296,9 +315,19 @@ static int read_batch(struct hfi_relay *relay, struct hf_error *error) {
     return 0;
 }
 
-/* 0 and how many rows there were, or why it did not get on. */
-static int relay_batch(struct hfi_relay *relay, size_t *count, struct hf_error *error) {
-    *count = 0;
+/* Those that stay are passed over until the end, so that they keep nobody (I33); then it begins with them again. */
+static void pass_stuck(struct hfi_relay *relay, size_t *gone) {
+    for (size_t i = 0; i < relay->count; i++) {
+        *gone += !relay->rows[i].stuck;
+        if (relay->rows[i].stuck)
+            relay->after = relay->rows[i].rowid;
+    }
+    hfi_log(HF_LOG_DEBUG, "outbox.relayed", HFI_S("outbox", relay->name), HFI_I("rows", *gone), NULL);
+}
+
+/* 0 and whether there may be more, or why it did not get on. */
+static int relay_batch(struct hfi_relay *relay, bool *more, struct hf_error *error) {
+    size_t gone = 0;
     int code = read_batch(relay, error);
     if (code == 0 && relay->count > 0) {
         atomic_store(&relay->busy, true);
@@ -310,11 +339,12 @@ static int relay_batch(struct hfi_relay *relay, size_t *count, struct hf_error *
             code = hfi_outbox_delete(&relay->file, relay->rows, relay->count, error);
         if (code == 0) {
             step(relay, HFI_RELAY_DELETED);
-            for (size_t i = 0; i < relay->count; i++)
-                *count += !relay->rows[i].stuck;
-            hfi_log(HF_LOG_DEBUG, "outbox.relayed", HFI_S("outbox", relay->name), HFI_I("rows", *count), NULL);
+            pass_stuck(relay, &gone);
         }
     }
+    *more = code == 0 && relay->count > 0;
+    if (!*more)
+        relay->after = INT64_MIN;
     drop_batch(relay);
     return code;
 }
@@ -368,12 +398,14 @@ static bool wait_for_news(struct hfi_relay *relay, int64_t ms, bool listen) {
     struct pollfd files[2] = {{.fd = relay->stop_fd, .events = POLLIN}, {.fd = relay->watch_fd, .events = POLLIN}};
     int count = listen && relay->watch_fd >= 0 ? 2 : 1;
     hfi_pulse_sleep(&relay->pulse);
+    int64_t end_us = hfi_add(hfi_mono_now().us, hfi_ms_to_us(ms));
     int ready = poll(files, (nfds_t)count, (int)ms);
     while (ready > 0 && count == 2 && files[1].revents != 0 && files[0].revents == 0 && !heard(relay)) {
         files[1].fd = relay->watch_fd;
         if (relay->watch_fd < 0)
             return true;
-        ready = poll(files, (nfds_t)count, (int)ms); /* a neighbour's: a busy folder may lengthen the sleep, not shorten it */
+        int64_t left_us = hfi_sub(end_us, hfi_mono_now().us); /* a neighbour's: the sleep is as long as it was to be */
+        ready = left_us > 0 ? poll(files, (nfds_t)count, (int)hfi_us_to_ms_up(left_us)) : 0;
     }
     return ready > 0 && count == 2 && files[1].revents != 0;
 }
@@ -425,17 +457,17 @@ static void become_idle(struct hfi_relay *relay) {
 static void *run(void *user) {
     struct hfi_relay *relay = user;
     struct hf_error error;
-    size_t count;
+    bool more;
     while (!atomic_load(&relay->stopping)) {
         hf_error_init(&error);
         hfi_pulse_beat(&relay->pulse);
         begin_watch(relay);
-        int code = relay_batch(relay, &count, &error);
+        int code = relay_batch(relay, &more, &error);
         if (code != 0)
             failed(relay, code, &error);
         else
             recovered(relay);
-        if (code == 0 && count > 0)
+        if (more)
             continue;
         if (code == 0 || code == HF_ENOENT || code == HF_EINVAL) /* no outbox, or none that can be read */
             become_idle(relay);
@@ -452,10 +484,15 @@ static void *run(void *user) {
 
 int hfi_relay_start(struct hfi_relay *relay) {
     sigset_t all, before;
+    if (relay->started)
+        return 0;
+    atomic_store(&relay->busy, true);
     sigfillset(&all); /* signals are for the program's own threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&relay->thread, NULL, run, relay);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     relay->started = failed == 0;
+    if (failed != 0)
+        atomic_store(&relay->busy, false); /* nobody would ever say that it is idle */
     return failed == 0 ? 0 : HF_ENOMEM;
 }

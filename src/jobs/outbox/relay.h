@@ -31,7 +31,7 @@ struct hfi_relay_options {
     void *user;
 };
 int hfi_relay_new(const struct hfi_relay_options *options, struct hfi_relay **relay, struct hf_error *error);
-int hfi_relay_start(struct hfi_relay *relay);
+int hfi_relay_start(struct hfi_relay *relay); /* HF_ENOMEM: no thread, it may be tried again; started: a no-op */
 void hfi_relay_stop(struct hfi_relay *relay); /* after the batch at hand; does not wait */
 void hfi_relay_join(struct hfi_relay *relay); /* stops and waits; what it counted stays */
 void hfi_relay_free(struct hfi_relay *relay); /* stops, joins; NULL is fine */
@@ -39,7 +39,7 @@ void hfi_relay_free(struct hfi_relay *relay); /* stops, joins; NULL is fine */
 struct hfi_relay_view {
     uint64_t relayed, poisoned; /* rows that became jobs or were known already, and that became dead letters */
     int64_t oldest_us;          /* of the first row that waits; 0 none */
-    bool busy;                  /* there are rows, or it has not looked yet */
+    bool busy;                  /* there are rows, or it has not looked yet; false without a thread */
 };
 const struct hfi_pulse *hfi_relay_pulse(const struct hfi_relay *relay, const char **name); /* for a watchdog */
 void hfi_relay_look(const struct hfi_relay *relay, struct hfi_relay_view *view); /* any thread */

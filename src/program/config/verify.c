@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What single keys cannot know: that names lead somewhere, that a kind has what it needs, that texts have the form their
- * use demands. The ladder's numbers are check.c's. Pure.
+ * use demands, that no two outboxes have one file. The ladder's numbers are check.c's. Must never open a file.
  */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "holdfast/outbox.h"
 #include "program/config/bind.h"
 #include "program/config/config.h"
 #include "program/nearest.h"
@@ -240,6 +241,26 @@ static void check_outbox(struct hfi_binding *binding, const struct hfi_outbox_se
         hfi_bind_error(binding, "config.name", at(&outbox->item, "source"), "choose another one", "a source has 1 to 120 bytes");
 }
 
+static const char *outbox_path(struct hfi_binding *binding, const struct hfi_outbox_setting *outbox) {
+    bool url = strncmp(outbox->file, "sqlite:", 7) == 0;
+    return hfi_beside(binding->arena, binding->problems->file, url ? outbox->file + 7 : outbox->file);
+}
+
+/* Two relays on one file would make two jobs of each row. */
+static void check_outbox_file(struct hfi_binding *binding, const struct hfi_settings *settings, size_t index) {
+    const struct hfi_outbox_setting *outboxes = settings->outboxes.items, *outbox = &outboxes[index];
+    const char *store = settings->store;
+    if (!outbox->file || !*outbox->file)
+        return; /* said already */
+    const char *path = outbox_path(binding, outbox);
+    if (store && strncmp(store, "sqlite:", 7) == 0 && hf_outbox_same_file(path, store))
+        hfi_bind_error(binding, "config.path", at(&outbox->item, "file"), "name the application's own file", "it is the store's file");
+    for (size_t i = 0; i < index; i++)
+        if (outboxes[i].file && *outboxes[i].file && hf_outbox_same_file(path, outbox_path(binding, &outboxes[i])))
+            hfi_bind_error(binding, "config.path", at(&outbox->item, "file"), "one outbox is enough for a file",
+                           "it is the file of the outbox `%.120s`", outboxes[i].item.name);
+}
+
 void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
     const struct hfi_settings *settings = &config->settings;
     const struct hfi_downstream_setting *downstreams = settings->downstreams.items;
@@ -261,6 +282,8 @@ void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
     const struct hfi_outbox_setting *outboxes = settings->outboxes.items;
     for (size_t i = 0; i < settings->outboxes.count; i++)
         check_outbox(binding, &outboxes[i]);
+    for (size_t i = 0; i < settings->outboxes.count; i++)
+        check_outbox_file(binding, settings, i);
     check_store(binding, config);
     check_never_retry(binding, &settings->never_retry, hfi_tree_nearest(config->root, "defaults.never_retry"));
 }

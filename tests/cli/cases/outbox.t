@@ -51,3 +51,29 @@ E bad.yaml:1:22: outboxes.a.file: it names no file (write the path of the applic
 E bad.yaml:1:41: outboxes.a.source: a source has 1 to 120 bytes (choose another one) [config.name]
 ~ .*
 [2]
+# One outbox for one file, whatever it is called, and never the store's.
+$ ln -s shop.db link.db; printf 'store: sqlite:jobs.db\noutboxes: {a: {file: shop.db}, b: {file: ./x/../shop.db}, c: {file: "sqlite:link.db"}, d: {file: jobs.db}}\n' > bad.yaml; mkdir x; holdfast check --config bad.yaml
+~ E bad.yaml:2:\d+: outboxes.b.file: it is the file of the outbox `a` \(one outbox is enough for a file\) \[config.path\]
+~ E bad.yaml:2:\d+: outboxes.c.file: it is the file of the outbox `a` .*
+~ E bad.yaml:2:\d+: outboxes.c.file: it is the file of the outbox `b` .*
+~ E bad.yaml:2:\d+: outboxes.d.file: it is the store's file \(name the application's own file\) \[config.path\]
+~ .*
+[2]
+# A message over the limit leaves its beginning: not to be redriven as it stands [S0.20].
+$ echo "INSERT INTO holdfast_outbox(type, payload) VALUES ('nop', zeroblob(65537))" | python3 sql.py
+1
+$ holdfast run --until-idle 2> log > out; holdfast dead list --json
+~ .*"id":2,.*"payload_bytes":65536,"payload_cut":true.*
+$ holdfast dead show 2
+...
+~ payload +65536 bytes, cut: the rest is lost
+...
+$ holdfast dead redrive 2 --actor ada --dry-run
+dead letter 2 needs a whole payload: its own is cut
+0 would be redriven, 1 refused
+[4]
+$ holdfast dead redrive 2 --actor ada
+! holdfast: dead letter: 2 holds the beginning of its payload alone, which was over the limit (bring the whole one, with --payload or --file and --new-key)
+[4]
+$ holdfast dead redrive 2 --actor ada --payload short --new-key
+dead letter 2 redriven as job 2
