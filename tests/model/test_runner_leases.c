@@ -86,6 +86,42 @@ static void a_node_that_cannot_renew_stops_before_another_begins(void **state) {
     stage_close(&pair.stage);
 }
 
+/* I10, I2: a commit that never returns (a disk that hangs in the kernel) answers nothing; the lease runs out all the same. */
+static void a_node_whose_commit_never_returns_stops_before_another_begins(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    pair.stage.own_writers = true;
+    stage_begin(&pair.stage, 0, &pair.options);
+    stage_advance(&pair.stage, 1000);
+    int64_t id = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_RUNNING);
+    stage_begin(&pair.stage, 1, &pair.options);
+    stage_advance(&pair.stage, 1000);
+    struct hf_mono hung = pair.stage.scheduler->ops->mono(pair.stage.scheduler);
+    pair.stage.nodes[0].writer_hangs = true; /* no refusal either: nobody is told anything */
+    pair.step = hfi_script_status(10, 200);
+    stage_advance(&pair.stage, 200 * SECOND);
+    const struct hfi_script_record *first = hfi_scripted_record(pair.stage.scripted, 0);
+    const struct hfi_script_record *second = hfi_scripted_record(pair.stage.scripted, 1);
+    assert_int_equal(hfi_scripted_started(pair.stage.scripted), 2);
+    assert_int_equal(first->end, HFI_SCRIPT_CANCELLED);
+    assert_true(first->ended.us - hung.us < pair.options.lease_ms * 1000);
+    assert_true(first->ended.us < second->started.us);
+    assert_int_equal(stage_logged(&pair.stage, "node.lease_lost"), 1);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_SUCCEEDED);
+    pair.stage.nodes[0].writer_hangs = false; /* the disk is back: what was said then comes too late */
+    stage_advance(&pair.stage, 60 * SECOND);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_SUCCEEDED);
+    assert_int_equal(stage_counts(&pair.stage, 0).lost, 1);
+    assert_int_equal(hfi_scripted_started(pair.stage.scripted), 2);
+    int64_t again = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    assert_int_equal(stage_state(&pair.stage, again), HF_JOB_SUCCEEDED);
+    stage_close(&pair.stage);
+}
+
 /* I16: beats go on until the last job of a drain has ended: no second run. */
 static void a_draining_node_keeps_its_jobs(void **state) {
     (void)state;
@@ -251,6 +287,7 @@ static void a_lapsed_job_of_an_unknown_type_is_put_aside_once(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_cannot_renew_stops_before_another_begins),
+        cmocka_unit_test(a_node_whose_commit_never_returns_stops_before_another_begins),
         cmocka_unit_test(a_draining_node_keeps_its_jobs),
         cmocka_unit_test(a_long_job_of_a_living_node_is_left_alone),
         cmocka_unit_test(a_store_outage_is_no_crash),

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "holdfast/log.h"
 
+#define WRITER_STEP_MS 5
 #define START_MONO 1000000
 #define START_WALL INT64_C(1780000000000000)
 
@@ -138,7 +139,12 @@ void stage_begin(struct stage *stage, size_t at, const struct hf_runner_options 
     node->door.store.ops = &door_ops;
     node->door.inner = stage->port;
     node->store.port = &node->door.store;
-    assert_int_equal(hfi_writer_new_on(&node->door.store, stage->scheduler, &node->store.writer), 0);
+    struct hfi_scheduler *clock = stage->scheduler;
+    if (stage->own_writers) {
+        assert_int_equal(hfi_virtual_new(clock->ops->mono(clock), clock->ops->wall(clock), &node->writer_clock), 0);
+        clock = node->writer_clock;
+    }
+    assert_int_equal(hfi_writer_new_on(&node->door.store, clock, &node->store.writer), 0);
     assert_int_equal(hfi_rulebook_new(options, &node->book, &error), 0);
     assert_int_equal(
         hfi_caller_new(&caller, options->downstreams, options->downstream_count, &node->caller, &error), 0);
@@ -174,6 +180,8 @@ static void end_node(struct stage *stage, size_t at) {
     hfi_caller_free(node->caller);
     hfi_rulebook_free(node->book);
     hfi_writer_close(node->store.writer);
+    if (node->writer_clock != NULL)
+        node->writer_clock->ops->close(node->writer_clock);
 }
 
 void stage_close(struct stage *stage) {
@@ -242,8 +250,21 @@ void stage_enqueue_many(struct stage *stage, const char *type, const char *queue
         stage_enqueue(stage, type, queue);
 }
 
+/* Writers that have clocks of their own come along in small steps, unless they hang. */
+static void advance_writers(struct stage *stage) {
+    struct hf_mono now = stage->scheduler->ops->mono(stage->scheduler);
+    for (size_t i = 0; i < STAGE_NODES; i++)
+        if (stage->nodes[i].writer_clock != NULL && !stage->nodes[i].writer_hangs)
+            hfi_virtual_run_until(stage->nodes[i].writer_clock, now);
+}
+
 void stage_advance(struct stage *stage, int64_t ms) {
+    for (; stage->own_writers && ms > WRITER_STEP_MS; ms -= WRITER_STEP_MS) {
+        hfi_virtual_advance(stage->scheduler, WRITER_STEP_MS);
+        advance_writers(stage);
+    }
     hfi_virtual_advance(stage->scheduler, ms);
+    advance_writers(stage);
 }
 
 struct hf_job_counts stage_jobs(struct stage *stage) {

@@ -33,6 +33,8 @@ struct stage_node {
     struct hfi_rulebook *book;
     struct hfi_caller *caller;
     struct hfi_runner *runner;
+    struct hfi_scheduler *writer_clock; /* with `own_writers`: the writer's thread, so to say */
+    bool writer_hangs;                  /* it is in a commit that does not return */
     int ended; /* how often; must be 1 in the end */
     int code;
 };
@@ -45,6 +47,7 @@ struct stage {
     struct stage_node nodes[STAGE_NODES];
     hfi_script_fn decide;
     void *user;
+    bool own_writers; /* before a node begins: its writer has a clock of its own, that can stand still */
     void (*prepare)(struct stage_node *node); /* before a node begins: handlers, observers; NULL none */
     struct {
         char event[48];

@@ -20,6 +20,7 @@ ASK = {
     'src/resilience/saved.c': 'the same',
     'src/jobs/outbox/relay.c': 'its thread sleeps in real time, it has no scheduler',
     'src/jobs/writer.c': 'its thread waits in real time where it has no scheduler',
+    'src/jobs/store/deadline.c': 'what takes long in reality is ended; asked from inside SQLite',
     'src/jobs/store/once.c': 'a public function on the database of a caller that has no scheduler',
     'src/jobs/store/read_control.c': 'what is forced by hand comes from processes without a scheduler',
     'src/sim/memory_look.c': 'the same, of the store in memory',

@@ -39,17 +39,25 @@ int hfi_sqlite_wal_hook(void *user, sqlite3 *db, const char *name, int frames) {
 }
 
 int hfi_sqlite_gate_enter(struct hfi_sqlite *store) {
+    const struct timespec pause = {.tv_nsec = 1000000};
     int failed = 0;
     if (store->gate < 0) {
         char path[HFI_PATH_MAX + 8];
         snprintf(path, sizeof path, "%s.ckpt", store->path);
         store->gate = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     }
-    while (store->gate >= 0 && (failed = flock(store->gate, LOCK_SH)) != 0 && errno == EINTR)
-        ;
+    for (int i = 0; store->gate >= 0 && (failed = flock(store->gate, LOCK_SH | LOCK_NB)) != 0; i++) {
+        if (errno != EWOULDBLOCK || i == HFI_BUSY_TIMEOUT_MS)
+            break;
+        nanosleep(&pause, NULL); /* whoever holds it may have been stopped: not waited for without end (I10) */
+    }
     if (store->gate >= 0 && failed == 0)
         return 0;
     failed = errno;
+    if (store->gate >= 0 && failed == EWOULDBLOCK) {
+        snprintf(store->why, sizeof store->why, "another process keeps its lock file .ckpt");
+        return HF_EBUSY;
+    }
     snprintf(store->why, sizeof store->why, "its lock file .ckpt: %s", strerror(failed));
     return failed == ENOSPC ? HF_ENOSPC : HF_EIO;
 }

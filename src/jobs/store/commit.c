@@ -2,7 +2,8 @@
 /*
  * One transaction for a batch of operations: begins, runs each, commits, answers. Decides what a failure means: a
  * logical refusal is one operation's own; anything else rolls everything back, and each operation is then tried in a
- * transaction of its own, so one bad operation never takes its batch along. Must never leave a transaction open or
+ * transaction of its own, so one bad operation never takes its batch along. A transaction that its deadline ended is
+ * busy for now: the writer brings all of it again. Must never leave a transaction open or
  * answer success for what was not committed. Writer thread.
  */
 #include <stdio.h>
@@ -78,6 +79,7 @@ static void forget(struct hfi_sqlite *store) {
 
 static int begin(struct hfi_sqlite *store) {
     forget(store);
+    hfi_deadline_start(&store->deadline);
     if (store->moved) {
         snprintf(store->why, sizeof store->why, "the file was replaced or removed while it was open");
         return store->fault = HF_EIO;
@@ -118,6 +120,7 @@ static int end(struct hfi_sqlite *store) {
     if (hfi_sqlite_lanes_flush(store) != 0 || hfi_sqlite_ids_flush(store) != 0 || flush_counts(store) != 0 ||
         flush_control(store) != 0)
         return store->fault;
+    hfi_deadline_stop(&store->deadline); /* a commit is never ended half-way */
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_COMMIT);
     return statement ? hfi_sql_run(store, statement) : store->fault;
 }
@@ -141,6 +144,7 @@ static int attempt(struct hfi_sqlite *store, struct hfi_op **ops, size_t count) 
     if (store->fault == 0)
         end(store);
     int code = store->fault;
+    hfi_deadline_stop(&store->deadline);
     if (code != 0)
         roll_back(store);
     hfi_sqlite_gate_leave(store);
@@ -183,6 +187,9 @@ static void attempt_alone(struct hfi_sqlite *store, struct hfi_op *op) {
 void hfi_sqlite_commit(struct hfi_store *self, struct hfi_op **ops, size_t count) {
     struct hfi_sqlite *store = hfi_sqlite_of(self);
     int code = attempt_with_ballast(store, ops, count);
+    if (code == HF_EBUSY && hfi_deadline_ended(&store->deadline, store->native))
+        hfi_log(HF_LOG_WARNING, "store.slow", HFI_S("path", store->path), HFI_S("why", store->why),
+                HFI_I("operations", count), NULL);
     if (code == 0 || code == HF_EBUSY)
         return;
     hfi_log(HF_LOG_WARNING, "store.rollback", HFI_S("path", store->path), HFI_S("error", hf_error_name(code)),

@@ -114,6 +114,7 @@ int hfi_sqlite_doctor(struct hfi_store *self, hf_doctor_fn report, void *user, s
     int code = hfi_sqlite_read_begin(visit.store, error);
     if (code != 0)
         return code;
+    hfi_deadline_stop(&visit.store->read_deadline); /* it looks at everything: that may take its time */
     check_library(&visit);
     int native = check_integrity(&visit);
     if (native == SQLITE_OK)

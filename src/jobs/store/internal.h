@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "jobs/store.h"
+#include "jobs/store/deadline.h"
 #include "jobs/store/gauges.h"
 #include "jobs/store/sql.h"
 #include "jobs/views.h"
@@ -40,6 +41,7 @@ struct hfi_sqlite {
     bool moved;             /* it is another file by now */
 
     /* this transaction */
+    struct hfi_deadline deadline;
     int fault; /* HF_E… that ends it */
     int native;
     char why[200];
@@ -75,6 +77,7 @@ struct hfi_sqlite {
     bool full;          /* the disk is: the ballast is gone */
 
     pthread_mutex_t reading;
+    struct hfi_deadline read_deadline;
     sqlite3 *reader; /* lists and looks; query_only; opened at the first */
     int64_t prune_cursor;
     int64_t letters_settled_us, letters_id; /* the same for settled letters */

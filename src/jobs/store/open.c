@@ -265,6 +265,7 @@ int hfi_sqlite_store_open(const char *path, const struct hf_store_options *optio
     made->base.ops = &operations;
     made->base.options = *options;
     made->gate = made->wake_fd = -1;
+    made->deadline.limit_us = made->read_deadline.limit_us = hfi_ms_to_us(HFI_DEADLINE_MS);
     pthread_mutex_init(&made->reading, NULL);
     int code = open_checked(made, path, error);
     if (code != 0) {
@@ -272,6 +273,7 @@ int hfi_sqlite_store_open(const char *path, const struct hf_store_options *optio
         return code;
     }
     sqlite3_wal_hook(made->db, hfi_sqlite_wal_hook, made);
+    hfi_deadline_watch(&made->deadline, made->db);
     hfi_sqlite_ballast_lay(made);
     *store = &made->base;
     return 0;

@@ -17,9 +17,17 @@ enum {
     PHASE, GATE_UNTIL, CHECKPOINT
 };
 
+static int open_reader(struct hfi_sqlite *store, struct hf_error *error) {
+    int code = hfi_sqlite_connect(store->path, true, &store->reader, error);
+    if (code == 0)
+        hfi_deadline_watch(&store->read_deadline, store->reader);
+    return code;
+}
+
 int hfi_sqlite_read_begin(struct hfi_sqlite *store, struct hf_error *error) {
     pthread_mutex_lock(&store->reading);
-    int code = store->reader ? 0 : hfi_sqlite_connect(store->path, true, &store->reader, error);
+    hfi_deadline_start(&store->read_deadline);
+    int code = store->reader ? 0 : open_reader(store, error);
     if (code == 0 && sqlite3_exec(store->reader, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
         code = hfi_sqlite_fail(error, store->reader, sqlite3_extended_errcode(store->reader), store->path);
     if (code != 0)
@@ -29,9 +37,13 @@ int hfi_sqlite_read_begin(struct hfi_sqlite *store, struct hf_error *error) {
 
 /* `native` OK, ROW or DONE: 0. */
 int hfi_sqlite_read_end(struct hfi_sqlite *store, int native, const char *what, struct hf_error *error) {
-    int code = native == SQLITE_OK || native == SQLITE_ROW || native == SQLITE_DONE
-                   ? 0
-                   : hfi_sqlite_fail(error, store->reader, native, what);
+    int code = 0;
+    if (hfi_deadline_ended(&store->read_deadline, native))
+        code = hfi_fail(error, HF_EBUSY, what, "ask for less, or again when the disk is quieter",
+                        HFI_DEADLINE_TEXT " to read");
+    else if (native != SQLITE_OK && native != SQLITE_ROW && native != SQLITE_DONE)
+        code = hfi_sqlite_fail(error, store->reader, native, what);
+    hfi_deadline_stop(&store->read_deadline);
     sqlite3_exec(store->reader, "COMMIT", NULL, NULL, NULL);
     pthread_mutex_unlock(&store->reading);
     return code;

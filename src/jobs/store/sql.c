@@ -19,9 +19,11 @@ const char *const hfi_sql_texts[HFI_SQL_COUNT] = {
 
 int hfi_sqlite_fault(struct hfi_sqlite *store, int native) {
     if (store->fault == 0) { /* the first one is the cause (I18) */
-        store->fault = hfi_sqlite_code(native);
+        bool late = hfi_deadline_ended(&store->deadline, native);
+        store->fault = late ? HF_EBUSY : hfi_sqlite_code(native); /* for now: nothing of it was written */
         store->native = native;
-        snprintf(store->why, sizeof store->why, "%s (SQLite %d)", sqlite3_errmsg(store->db), native);
+        snprintf(store->why, sizeof store->why, "%s (SQLite %d)",
+                 late ? "a statement of its transaction " HFI_DEADLINE_TEXT : sqlite3_errmsg(store->db), native);
     }
     return store->fault;
 }
@@ -54,6 +56,8 @@ void hfi_sql_done(sqlite3_stmt *statement) {
 }
 
 bool hfi_sql_row(struct hfi_sqlite *store, sqlite3_stmt *statement) {
+    if (store->fault != 0) /* SQLite may have rolled back already: nothing may follow outside a transaction */
+        return false;
     int native = sqlite3_step(statement);
     store->rows_read += native == SQLITE_ROW;
     if (native == SQLITE_ROW)
@@ -64,7 +68,7 @@ bool hfi_sql_row(struct hfi_sqlite *store, sqlite3_stmt *statement) {
 }
 
 int hfi_sql_run(struct hfi_sqlite *store, sqlite3_stmt *statement) {
-    int native = sqlite3_step(statement);
+    int native = store->fault != 0 ? SQLITE_DONE : sqlite3_step(statement); /* as for rows */
     if (native != SQLITE_DONE && native != SQLITE_ROW)
         hfi_sqlite_fault(store, native);
     hfi_sql_done(statement);
