@@ -2,8 +2,8 @@
 #ifndef HOLDFAST_OUTBOX_H
 #define HOLDFAST_OUTBOX_H
 
-#include <stddef.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -270,7 +270,7 @@ static void a_busy_folder_does_not_lengthen_the_poll(void **state) {
     assert_int_equal(symlink(application, link), 0);
     sqlite3 *db = stage_application(application);
     struct hf_store *store = stage_store(store_path);
-    struct hfi_relay *relay = stage_relay(link, store, NULL, 200);
+    struct hfi_relay *relay = stage_relay(link, store, NULL, 1000);
     stage_await_idle(relay);
     unsigned deleted = stage_seen(HFI_RELAY_DELETED);
     assert_int_equal(stage_sql(db, "INSERT INTO holdfast_outbox(type, payload) VALUES ('t', '')"), 0);

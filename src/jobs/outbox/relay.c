@@ -244,15 +244,6 @@ static int letter_ended(struct hfi_relay *relay, struct hfi_outbox_row *row, con
     return 0;
 }
 
-/* A group that is refused for good says nothing about each of its letters. */
-static void bury_alone(struct hfi_relay *relay, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (for_good(relay->letters[i].op.code)) {
-            prepare_letter(relay, &relay->rows[relay->places[i]], &relay->letters[i]);
-            hfi_writer_do(relay->options.writer, &relay->letters[i].op);
-        }
-}
-
 /* One group for all letters: the writer takes them in order, so the last one is the end of all. */
 static int bury(struct hfi_relay *relay, struct hf_error *error) {
     size_t count = 0;
@@ -267,8 +258,6 @@ static int bury(struct hfi_relay *relay, struct hf_error *error) {
     }
     if (count > 0)
         hfi_writer_do(relay->options.writer, &relay->letters[count - 1].op);
-    if (count > 1)
-        bury_alone(relay, count);
     for (size_t i = 0; i < count; i++) {
         int ended = letter_ended(relay, &relay->rows[relay->places[i]], &relay->letters[i]);
         code = code != 0 ? code : ended;
