@@ -395,6 +395,15 @@ static void the_age_of_the_oldest_row_is_known_without_a_relay(void **state) { /
     assert_int_equal(view.oldest_at_us, 0);
     assert_int_equal(stage_sql(db, "DROP TABLE holdfast_outbox"), 0);
     assert_int_equal(hf_outbox_look(application, &view, &error), HF_ENOENT);
+    /* what the relay can do without, the look can do without too; and what it cannot is told before there are rows */
+    assert_int_equal(stage_sql(db, "CREATE TABLE holdfast_outbox(message_id, type, payload);"
+                                   "INSERT INTO holdfast_outbox VALUES ('m', 't', '')"), 0);
+    assert_int_equal(hf_outbox_look(application, &view, &error), 0);
+    assert_int_equal(view.rows, 1);
+    assert_int_equal(view.oldest_at_us, 0);
+    assert_int_equal(stage_sql(db, "DROP TABLE holdfast_outbox; CREATE TABLE holdfast_outbox(message_id, payload)"), 0);
+    assert_int_equal(hf_outbox_look(application, &view, &error), HF_EINVAL);
+    assert_non_null(strstr(error.why, "no column type"));
     assert_int_equal(hf_outbox_look("sqlite:", &view, &error), HF_EINVAL);
     assert_int_equal(hf_outbox_look(NULL, &view, &error), HF_EINVAL);
     hf_store_close(store);

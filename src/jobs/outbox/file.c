@@ -54,19 +54,43 @@ int hfi_outbox_open(struct hfi_outbox_file *file, struct hf_error *error) {
     return 0;
 }
 
+/* Where the columns stand: the application may add, drop and reorder them at any time. */
+static int find_columns(struct hfi_outbox_file *file, sqlite3_stmt *statement, int *at, struct hf_error *error) {
+    for (int i = 0; i < HFI_OUTBOX_COLUMNS; i++) {
+        at[i] = -1;
+        for (int c = 1; c < sqlite3_column_count(statement); c++)
+            if (hfi_text_equal_nocase(sqlite3_column_name(statement, c), hfi_outbox_columns[i]))
+                at[i] = c;
+        if (at[i] < 0 && (i == HFI_OUTBOX_MESSAGE_ID || i == HFI_OUTBOX_TYPE || i == HFI_OUTBOX_PAYLOAD))
+            return hfi_fail(error, HF_EINVAL, file->path, "compare the table with docs/outbox.md",
+                            "the table " HF_OUTBOX_TABLE " has no column %s", hfi_outbox_columns[i]);
+    }
+    return 0;
+}
+
+static int64_t created(sqlite3_stmt *statement, const int *at) {
+    int column = at[HFI_OUTBOX_CREATED_AT];
+    return column >= 0 && sqlite3_column_type(statement, column) == SQLITE_INTEGER ? sqlite3_column_int64(statement, column) : 0;
+}
+
 int hfi_outbox_count(struct hfi_outbox_file *file, struct hf_outbox_view *view, struct hf_error *error) {
     sqlite3_stmt *statement;
+    int at[HFI_OUTBOX_COLUMNS], code = 0;
+    /* no column by its name: created_at may be missing, as for the relay */
     int native = sqlite3_prepare_v2(file->db,
-                                    "SELECT count(*), (SELECT created_at FROM main." HF_OUTBOX_TABLE " ORDER BY rowid LIMIT 1) "
-                                    "FROM main." HF_OUTBOX_TABLE,
+                                    "SELECT (SELECT count(*) FROM main." HF_OUTBOX_TABLE "), * FROM main." HF_OUTBOX_TABLE
+                                    " ORDER BY rowid LIMIT 1",
                                     -1, &statement, NULL);
     if (native == SQLITE_OK)
         native = sqlite3_step(statement);
-    if (native == SQLITE_ROW) {
+    if (native == SQLITE_ROW || native == SQLITE_DONE)
+        code = find_columns(file, statement, at, error);
+    else
+        code = hfi_outbox_fail(error, file->db, native, file->path);
+    if (code == 0 && native == SQLITE_ROW) {
         view->rows = (uint64_t)sqlite3_column_int64(statement, 0);
-        view->oldest_at_us = sqlite3_column_type(statement, 1) == SQLITE_INTEGER ? sqlite3_column_int64(statement, 1) : 0;
+        view->oldest_at_us = created(statement, at);
     }
-    int code = native == SQLITE_ROW ? 0 : hfi_outbox_fail(error, file->db, native, file->path);
     sqlite3_finalize(statement);
     return code;
 }
@@ -90,25 +114,6 @@ int hf_outbox_look(const char *path, struct hf_outbox_view *view, struct hf_erro
     whole.size = view->size;
     memcpy(view, &whole, view->size < sizeof whole ? view->size : sizeof whole);
     return 0;
-}
-
-/* Where the columns stand: the application may add, drop and reorder them at any time. */
-static int find_columns(struct hfi_outbox_file *file, sqlite3_stmt *statement, int *at, struct hf_error *error) {
-    for (int i = 0; i < HFI_OUTBOX_COLUMNS; i++) {
-        at[i] = -1;
-        for (int c = 1; c < sqlite3_column_count(statement); c++)
-            if (hfi_text_equal_nocase(sqlite3_column_name(statement, c), hfi_outbox_columns[i]))
-                at[i] = c;
-        if (at[i] < 0 && (i == HFI_OUTBOX_MESSAGE_ID || i == HFI_OUTBOX_TYPE || i == HFI_OUTBOX_PAYLOAD))
-            return hfi_fail(error, HF_EINVAL, file->path, "compare the table with docs/outbox.md",
-                            "the table " HF_OUTBOX_TABLE " has no column %s", hfi_outbox_columns[i]);
-    }
-    return 0;
-}
-
-static int64_t created(sqlite3_stmt *statement, const int *at) {
-    int column = at[HFI_OUTBOX_CREATED_AT];
-    return column >= 0 && sqlite3_column_type(statement, column) == SQLITE_INTEGER ? sqlite3_column_int64(statement, column) : 0;
 }
 
 int hfi_outbox_read(struct hfi_outbox_file *file, const struct hfi_outbox_judge *judge, int64_t after,
