@@ -203,6 +203,15 @@ def sighup_reloads(folder):
     place.run('enqueue', 'nop')  # it goes on running jobs
     while place.job(2)['state'] != 'succeeded':
         pass
+    file = os.path.join(folder, 'holdfast.yaml')
+    os.remove(file)  # gone is not empty
+    node.send_signal(signal.SIGHUP)
+    refused = until(node, 'config.reload_refused')
+    assert refused['file'] == 'holdfast.yaml' and 'No such file' in refused['why'], refused
+    os.mkfifo(file)  # nobody writes into it: neither the reload nor the end waits for that
+    node.send_signal(signal.SIGHUP)
+    refused = until(node, 'config.reload_refused')
+    assert refused['file'] == 'holdfast.yaml' and 'no regular file' in refused['why'], refused
     node.send_signal(signal.SIGTERM)
     end(node)
 

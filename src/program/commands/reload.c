@@ -6,8 +6,10 @@
 #include "program/commands/reload.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "holdfast/log.h"
 #include "program/notify.h"
@@ -20,9 +22,9 @@ static void say(enum hf_log_level level, const char *event, json_t *fields) {
     json_decref(fields);
 }
 
-static void refused(const struct hfi_config *config, const struct hf_error *error) {
+static void refused(const char *file, const struct hf_error *error) {
     json_t *fields = json_object();
-    hfi_json_text(fields, "file", config->file ? config->file : "");
+    hfi_json_text(fields, "file", file ? file : "");
     if (error->line > 0)
         hfi_json_number(fields, "line", error->line);
     hfi_json_text(fields, "what", error->what);
@@ -38,7 +40,7 @@ static void refuse_problems(const struct hfi_config *config) {
         if (!problem->is_error)
             continue;
         hfi_problem_error(&config->problems, problem, &error);
-        refused(config, &error);
+        refused(config->file, &error);
     }
 }
 
@@ -110,7 +112,7 @@ static void apply(const struct hfi_reload *reload, const struct hfi_config *conf
     hf_error_init(&error);
     if (hf_runner_reload(reload->runner, config->runner.downstreams, config->runner.downstream_count, &error) != 0 ||
         hf_runner_tune(reload->runner, &config->runner, &error) != 0) {
-        refused(config, &error);
+        refused(config->file, &error);
         return;
     }
     json_t *fields = json_object(), *names = need_restart(reload->config->root, config->root);
@@ -121,9 +123,25 @@ static void apply(const struct hfi_reload *reload, const struct hfi_config *conf
     say(all ? HF_LOG_INFO : HF_LOG_WARNING, "config.reloaded", fields);
 }
 
+/* A pipe was read at the start and is empty now; opening it would wait for a writer, and the end of the node with it. */
+static bool can_be_read_again(const char *path) {
+    struct hf_error error;
+    struct stat status;
+    if (!path || stat(path, &status) != 0 || S_ISREG(status.st_mode))
+        return true; /* if it is not there, loading says so */
+    hf_error_init(&error);
+    snprintf(error.what, sizeof error.what, "configuration");
+    snprintf(error.why, sizeof error.why, "it is no regular file and cannot be read again");
+    snprintf(error.fix, sizeof error.fix, "keep it in a regular file, or restart the node");
+    refused(path, &error);
+    return false;
+}
+
 static void reload_once(const struct hfi_reload *reload) {
     struct hfi_config config;
     struct hfi_check check;
+    if (!can_be_read_again(reload->path))
+        return;
     /* Errors of the store's URL count too: the file has to be one that `holdfast run` would start with. */
     if (hfi_config_load(&config, reload->path, HFI_CONFIG_SECRETS | HFI_CONFIG_STORE) == 0)
         hfi_config_check(&config, &check);
@@ -150,7 +168,8 @@ static void *wait_for_signals(void *user) {
 
 void hfi_reload_start(struct hfi_reload *reload, struct hf_runner *runner, const struct hfi_config *config, const char *path) {
     sigset_t all, before;
-    *reload = (struct hfi_reload){.runner = runner, .config = config, .path = path};
+    /* The file of the start, never another one: that it is gone must not pass for an empty configuration. */
+    *reload = (struct hfi_reload){.runner = runner, .config = config, .path = path ? path : config->file};
     sigfillset(&all); /* SIGTERM and SIGINT are the main thread's */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     reload->started = pthread_create(&reload->thread, NULL, wait_for_signals, reload) == 0;

@@ -11,7 +11,7 @@
 struct hfi_reload {
     struct hf_runner *runner;
     const struct hfi_config *config; /* as the node was started with */
-    const char *path;                /* of --config, or NULL */
+    const char *path;                /* of --config, else the file that was found; NULL none */
     pthread_t thread;
     bool started;
     _Atomic bool over;
