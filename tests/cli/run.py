@@ -204,6 +204,10 @@ def sighup_reloads(folder):
     while place.job(2)['state'] != 'succeeded':
         pass
     file = os.path.join(folder, 'holdfast.yaml')
+    place.write('')  # a full disk, or half of a copy
+    node.send_signal(signal.SIGHUP)
+    refused = until(node, 'config.reload_refused')
+    assert refused['file'] == 'holdfast.yaml' and 'empty' in refused['why'], refused
     os.remove(file)  # gone is not empty
     node.send_signal(signal.SIGHUP)
     refused = until(node, 'config.reload_refused')

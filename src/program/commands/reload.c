@@ -123,16 +123,22 @@ static void apply(const struct hfi_reload *reload, const struct hfi_config *conf
     say(all ? HF_LOG_INFO : HF_LOG_WARNING, "config.reloaded", fields);
 }
 
-/* A pipe was read at the start and is empty now; opening it would wait for a writer, and the end of the node with it. */
+/* A pipe was read at the start and is empty now; opening it would wait for a writer, and the end of the node with it. An
+   empty file is one that somebody is about to write, or a disk that was full: nobody means all the defaults by it. */
 static bool can_be_read_again(const char *path) {
     struct hf_error error;
     struct stat status;
-    if (!path || stat(path, &status) != 0 || S_ISREG(status.st_mode))
+    if (!path || stat(path, &status) != 0 || (S_ISREG(status.st_mode) && status.st_size > 0))
         return true; /* if it is not there, loading says so */
     hf_error_init(&error);
     snprintf(error.what, sizeof error.what, "configuration");
-    snprintf(error.why, sizeof error.why, "it is no regular file and cannot be read again");
-    snprintf(error.fix, sizeof error.fix, "keep it in a regular file, or restart the node");
+    if (S_ISREG(status.st_mode)) {
+        snprintf(error.why, sizeof error.why, "the file is empty");
+        snprintf(error.fix, sizeof error.fix, "write it whole, or restart the node to run by the defaults");
+    } else {
+        snprintf(error.why, sizeof error.why, "it is no regular file and cannot be read again");
+        snprintf(error.fix, sizeof error.fix, "keep it in a regular file, or restart the node");
+    }
     refused(path, &error);
     return false;
 }
