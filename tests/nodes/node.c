@@ -72,6 +72,7 @@ static enum hf_result run_burn(struct hf_work *work, void *user) {
     while (access(go, F_OK) != 0)
         for (unsigned i = 0; i < 10000000; i++)
             spin += i;
+    (void)spin;
     return run_ok(work, user);
 }
 
