@@ -182,6 +182,7 @@ static void end_node(struct stage *stage, size_t at) {
     hfi_writer_close(node->store.writer);
     if (node->writer_clock != NULL)
         node->writer_clock->ops->close(node->writer_clock);
+    node->writer_clock = NULL; /* those that end later still advance the others */
 }
 
 void stage_close(struct stage *stage) {
