@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -62,7 +63,7 @@ static bool holds(int file, const char *entry) {
 }
 
 static bool carries(int proc, const char *pid, const char *entry) {
-    char name[32];
+    char name[NAME_MAX + sizeof "/environ"];
     snprintf(name, sizeof name, "%s/environ", pid);
     int file = openat(proc, name, O_RDONLY | O_CLOEXEC);
     bool found = file >= 0 && holds(file, entry);
