@@ -11,8 +11,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "jobs/outbox/outbox.h"
-#include "jobs/outbox/relay.h"
+#include "jobs/store/outbox/outbox.h"
+#include "jobs/store/outbox/relay.h"
 
 #define START_AGAIN_MS 1000 /* a thread could not be made: there may be room for it later */
 #define TRIES 10            /* so long its outbox is not taken for empty */

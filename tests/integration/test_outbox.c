@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "jobs/outbox/outbox.h"
+#include "jobs/store/outbox/outbox.h"
 
 static struct hf_error error;
 

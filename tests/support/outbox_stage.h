@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "holdfast/holdfast.h"
-#include "jobs/outbox/relay.h"
+#include "jobs/store/outbox/relay.h"
 #include "support/support.h"
 
 static struct {

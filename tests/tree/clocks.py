@@ -18,7 +18,7 @@ ASK = {
     'src/resilience/guard.c': 'public functions for callers that have no scheduler; what they call takes `now`',
     'src/resilience/guard_run.c': 'the same, and it waits on its caller\'s thread',
     'src/resilience/saved.c': 'the same',
-    'src/jobs/outbox/relay.c': 'its thread sleeps in real time, it has no scheduler',
+    'src/jobs/store/outbox/relay.c': 'its thread sleeps in real time, it has no scheduler',
     'src/jobs/kinds/isolated_run.c': 'a process of its own, without a scheduler, that runs one handler',
     'src/jobs/writer.c': 'its thread waits in real time where it has no scheduler',
     'src/jobs/store/deadline.c': 'what takes long in reality is ended; asked from inside SQLite',

@@ -13,9 +13,8 @@ LAW = {
     'resilience/http': ['resilience', 'loop', 'base'],
     'jobs': ['resilience', 'base'],
     'jobs/store': ['jobs', 'base'],
-    'jobs/outbox': ['jobs/store', 'jobs', 'base'],
     'sim': ['jobs', 'resilience', 'base'],
-    'assembly': ['sim', 'jobs/outbox', 'jobs/store', 'jobs', 'resilience/http', 'loop', 'resilience', 'base'],
+    'assembly': ['sim', 'jobs/store', 'jobs', 'resilience/http', 'loop', 'resilience', 'base'],
     'program': [],
 }
 
@@ -26,7 +25,7 @@ FOREIGN = {
     'curl/': ['resilience/http/', 'jobs/deaths/mail.c'],
     'openssl/': ['resilience/http/sign.c', 'resilience/pem_decode.c'],
     'zlib.h': ['resilience/http/unpack.c'],
-    'sqlite3.h': ['jobs/store/', 'jobs/outbox/'],
+    'sqlite3.h': ['jobs/store/'],
     'sqlite3ext.h': [],
     'libpq-fe.h': ['jobs/store/'],
     'glib.h': ['jobs/schedules/zone.c'],

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "jobs/outbox/outbox.h"
+#include "jobs/store/outbox/outbox.h"
 
 #define TEXT_MAX 8192 /* longer than any text of a job */
 

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "holdfast/queue.h"
-#include "jobs/outbox/outbox.h"
+#include "jobs/store/outbox/outbox.h"
 #include "jobs/store/codes.h"
 
 #define PAYLOAD_CEILING (64u << 20) /* the node's own limit is not known here */

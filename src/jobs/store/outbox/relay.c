@@ -4,7 +4,7 @@
  * committed may be deleted [S2.33]. Must never hold the application's locks while it waits for the store, nor let a row
  * keep the ones behind it (I33). A thread of its own.
  */
-#include "jobs/outbox/relay.h"
+#include "jobs/store/outbox/relay.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "jobs/failure.h"
-#include "jobs/outbox/outbox.h"
+#include "jobs/store/outbox/outbox.h"
 
 #define BATCH 256          /* rows of one commit, and of one hold of the application's write lock */
 #define SELF_MS 10         /* news that come right after a look that found nothing wait so long */

@@ -9,7 +9,7 @@
 
 #include "base/path.h"
 #include "base/text.h"
-#include "jobs/outbox/outbox.h"
+#include "jobs/store/outbox/outbox.h"
 
 #define BUSY_MS 250              /* longest wait for the application's own locks */
 #define BATCH_BYTES (4u << 20)
