@@ -19,7 +19,7 @@ void hfi_pulse_beat(struct hfi_pulse *pulse) {
     atomic_fetch_add(&pulse->beats, 1);
 }
 
-void hfi_pulse_sleep(struct hfi_pulse *pulse) {
+void hfi_pulse_rest(struct hfi_pulse *pulse) {
     atomic_fetch_add(&pulse->beats, 1);
     atomic_store(&pulse->idle, true);
 }

@@ -15,7 +15,7 @@ struct hfi_pulse {
     _Atomic int thread; /* the kernel's number of its thread; 0 = not begun */
 };
 void hfi_pulse_beat(struct hfi_pulse *pulse);  /* it does something, and got on with it */
-void hfi_pulse_sleep(struct hfi_pulse *pulse); /* it has nothing to do from here on, until its next beat */
+void hfi_pulse_rest(struct hfi_pulse *pulse); /* it has nothing to do from here on, until its next beat */
 
 /*
  * Judges whether loops still go round (S4.7, S4.8). Time is passed in. Time in which nobody looked (a stopped process, a

@@ -207,7 +207,7 @@ static bool wait_for_work(struct hfi_writer *writer, int64_t wish_ms) {
     struct hf_mono until = {wish_ms >= 0 ? hfi_mono_after_ms(hfi_mono_now(), wish_ms).us : HFI_FOREVER_US};
     if (writer->pause_ms > 0)
         sit_out_pause(writer);
-    hfi_pulse_sleep(&writer->pulse);
+    hfi_pulse_rest(&writer->pulse);
     while (!waits(writer) && !writer->closing) {
         if (until.us == HFI_FOREVER_US)
             pthread_cond_wait(&writer->work, &writer->lock);

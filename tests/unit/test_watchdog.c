@@ -83,7 +83,7 @@ static void a_healthy_day_is_left_alone(void **state) {
         go(&world, world.now_ms + 1 + (int64_t)hfi_random_below(&random, (uint64_t)MINUTE - 1));
         hfi_pulse_beat(&world.pulse);
         if (hfi_random_below(&random, 8) == 0) { /* and sometimes it has nothing to do for hours */
-            hfi_pulse_sleep(&world.pulse);
+            hfi_pulse_rest(&world.pulse);
             go(&world, world.now_ms + (int64_t)hfi_random_below(&random, 180 * (uint64_t)MINUTE));
             hfi_pulse_beat(&world.pulse);
         }

@@ -386,7 +386,7 @@ static bool heard(struct hfi_relay *relay) {
 static bool wait_for_news(struct hfi_relay *relay, int64_t ms, bool listen) {
     struct pollfd files[2] = {{.fd = relay->stop_fd, .events = POLLIN}, {.fd = relay->watch_fd, .events = POLLIN}};
     int count = listen && relay->watch_fd >= 0 ? 2 : 1;
-    hfi_pulse_sleep(&relay->pulse);
+    hfi_pulse_rest(&relay->pulse);
     int64_t end_us = hfi_add(hfi_mono_now().us, hfi_ms_to_us(ms));
     int ready = poll(files, (nfds_t)count, (int)ms);
     while (ready > 0 && count == 2 && files[1].revents != 0 && files[0].revents == 0 && !heard(relay)) {
@@ -467,7 +467,7 @@ static void *run(void *user) {
     }
     hfi_outbox_close(&relay->file);
     forget_watch(relay);
-    hfi_pulse_sleep(&relay->pulse); /* it is over: no beat is due */
+    hfi_pulse_rest(&relay->pulse); /* it is over: no beat is due */
     return NULL;
 }
 
