@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "holdfast/queue.h"
+#include "jobs/store/internal.h"
 #include "jobs/store/outbox/outbox.h"
 #include "jobs/store/codes.h"
 
@@ -77,44 +78,34 @@ int hf_outbox_create_in_sqlite(struct sqlite3 *db, struct hf_error *error) {
     return native == SQLITE_OK ? 0 : hfi_outbox_fail(error, db, native, HF_OUTBOX_TABLE);
 }
 
-static void bind_text(sqlite3_stmt *statement, enum hfi_outbox_column column, const char *text) {
-    if (text && *text)
-        sqlite3_bind_text(statement, (int)column + 1, text, -1, SQLITE_STATIC);
-}
-
-static void bind_number(sqlite3_stmt *statement, enum hfi_outbox_column column, int64_t number) {
-    if (number != 0)
-        sqlite3_bind_int64(statement, (int)column + 1, number);
-}
-
 /* What the spec says and the row can carry; the spec was checked. `curve` has room for it. */
 static void bind(sqlite3_stmt *statement, const struct hf_job_spec *spec, const struct hfi_job *job, char *curve) {
     size_t at = 0;
     for (uint32_t i = 0; i < spec->curve_length; i++)
         at += (size_t)snprintf(curve + at, WAIT_LENGTH, "%s%" PRId64 "ms", i > 0 ? "," : "", spec->curve_ms[i]);
-    bind_text(statement, HFI_OUTBOX_CURVE, curve);
-    bind_text(statement, HFI_OUTBOX_MESSAGE_ID, spec->source_message_id);
-    bind_text(statement, HFI_OUTBOX_TYPE, spec->type);
+    hfi_bind_text(statement, HFI_OUTBOX_CURVE + 1, curve);
+    hfi_bind_text(statement, HFI_OUTBOX_MESSAGE_ID + 1, spec->source_message_id);
+    hfi_bind_text(statement, HFI_OUTBOX_TYPE + 1, spec->type);
     sqlite3_bind_blob64(statement, HFI_OUTBOX_PAYLOAD + 1, spec->payload_length > 0 ? spec->payload : "", spec->payload_length,
                         SQLITE_STATIC);
-    bind_text(statement, HFI_OUTBOX_QUEUE, spec->queue);
-    bind_number(statement, HFI_OUTBOX_PRIORITY, spec->priority);
-    bind_number(statement, HFI_OUTBOX_RUN_AT, spec->run_at_us);
-    bind_number(statement, HFI_OUTBOX_EXPIRES_AT, spec->expires_at_us);
-    bind_number(statement, HFI_OUTBOX_MAX_EXECUTIONS, spec->max_executions);
-    bind_text(statement, HFI_OUTBOX_DOWNSTREAM, spec->downstream);
-    bind_text(statement, HFI_OUTBOX_LIMIT_NAME, spec->limit_name);
-    bind_text(statement, HFI_OUTBOX_LIMIT_KEY, spec->limit_key);
-    bind_text(statement, HFI_OUTBOX_UNIQUE_KEY, job->unique_key);
-    bind_text(statement, HFI_OUTBOX_ON_CONFLICT, spec->on_conflict == HF_UNIQUE_REPLACE ? "replace" : NULL);
-    bind_number(statement, HFI_OUTBOX_UNIQUE_WINDOW_MS, spec->unique_window_ms);
-    bind_number(statement, HFI_OUTBOX_UNIQUE_STATES, spec->unique_states);
-    bind_text(statement, HFI_OUTBOX_IDEMPOTENCY_KEY, spec->idempotency_key);
-    bind_text(statement, HFI_OUTBOX_CORRELATION_ID, spec->correlation_id);
-    bind_text(statement, HFI_OUTBOX_TRACE_CONTEXT, spec->trace_context);
-    bind_text(statement, HFI_OUTBOX_TAGS, spec->tags);
-    bind_text(statement, HFI_OUTBOX_CONTENT_TYPE, spec->content_type);
-    bind_text(statement, HFI_OUTBOX_SOURCE, spec->source);
+    hfi_bind_text(statement, HFI_OUTBOX_QUEUE + 1, spec->queue);
+    hfi_bind_number(statement, HFI_OUTBOX_PRIORITY + 1, spec->priority);
+    hfi_bind_number(statement, HFI_OUTBOX_RUN_AT + 1, spec->run_at_us);
+    hfi_bind_number(statement, HFI_OUTBOX_EXPIRES_AT + 1, spec->expires_at_us);
+    hfi_bind_number(statement, HFI_OUTBOX_MAX_EXECUTIONS + 1, spec->max_executions);
+    hfi_bind_text(statement, HFI_OUTBOX_DOWNSTREAM + 1, spec->downstream);
+    hfi_bind_text(statement, HFI_OUTBOX_LIMIT_NAME + 1, spec->limit_name);
+    hfi_bind_text(statement, HFI_OUTBOX_LIMIT_KEY + 1, spec->limit_key);
+    hfi_bind_text(statement, HFI_OUTBOX_UNIQUE_KEY + 1, job->unique_key);
+    hfi_bind_text(statement, HFI_OUTBOX_ON_CONFLICT + 1, spec->on_conflict == HF_UNIQUE_REPLACE ? "replace" : NULL);
+    hfi_bind_number(statement, HFI_OUTBOX_UNIQUE_WINDOW_MS + 1, spec->unique_window_ms);
+    hfi_bind_number(statement, HFI_OUTBOX_UNIQUE_STATES + 1, spec->unique_states);
+    hfi_bind_text(statement, HFI_OUTBOX_IDEMPOTENCY_KEY + 1, spec->idempotency_key);
+    hfi_bind_text(statement, HFI_OUTBOX_CORRELATION_ID + 1, spec->correlation_id);
+    hfi_bind_text(statement, HFI_OUTBOX_TRACE_CONTEXT + 1, spec->trace_context);
+    hfi_bind_text(statement, HFI_OUTBOX_TAGS + 1, spec->tags);
+    hfi_bind_text(statement, HFI_OUTBOX_CONTENT_TYPE + 1, spec->content_type);
+    hfi_bind_text(statement, HFI_OUTBOX_SOURCE + 1, spec->source);
 }
 
 /* All columns but created_at, in the order of the map; a message id that nobody gave is made up. */
