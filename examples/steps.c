@@ -51,6 +51,7 @@ int main(void) {
     sqlite3 *db = NULL;
     hf_runner_options_init(&options);
     options.until_idle = true;
+    options.workers = 1; /* every job takes its steps in the one transaction of `db` */
     if (sqlite3_open("steps.db", &db) != SQLITE_OK || hf_store_open("sqlite:jobs.db", NULL, &store, &error) ||
         hf_runner_new(store, &options, &runner, &error) || hf_runner_register(runner, &type, count, db, &error) ||
         hf_enqueue(store, &job, NULL, NULL, &error) || hf_runner_run(runner, &error))

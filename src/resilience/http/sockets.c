@@ -27,10 +27,13 @@ static void drop(struct hfi_socket *socket) {
     hfi_free(socket);
 }
 
-/* 0 when `fd` is not open. The number alone says nothing: another thread may have it again at once. */
+/*
+ * 0 when `fd` is not open. The number alone says nothing: another thread may have it again at once, so it is asked
+ * about as a name in the table of descriptors (fstatat), not used as a descriptor that would be ours (fstat).
+ */
 static uint64_t identity(int fd) {
     struct stat status;
-    return fstat(fd, &status) == 0 ? status.st_ino : 0;
+    return fstatat(fd, "", &status, AT_EMPTY_PATH) == 0 ? status.st_ino : 0;
 }
 
 static struct hfi_socket *add(struct hfi_engine *engine, int fd, bool foreign) {
