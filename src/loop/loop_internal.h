@@ -31,7 +31,7 @@ struct hfi_loop {
  * A turn is at most so many events: what they asked for "now" and posted comes then. So few stay in the processor's
  * cache from being read to being answered, and many enough do the same one after the other.
  */
-#define HFI_LOOP_EVENTS 20
+#define HFI_LOOP_EVENTS 32
 void hfi_loop_end_turn(struct hfi_loop *loop);
 
 int hfi_loop_watch(struct hfi_scheduler *self, int fd, unsigned events, hfi_watch_fn ready, void *user,
