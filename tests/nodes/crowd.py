@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Eight processes on one SQLite file enqueue, claim, cancel, pause and prune (I76, I78): no BUSY comes out, no outcome is
 lost or there twice, the log stays small. Five seconds, a minute with HF_FULL=1."""
-import os, random, subprocess, sys, tempfile, time
+import os, random, selectors, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import reader
@@ -10,26 +10,38 @@ PROCESSES = 8
 WAL_MAX = 64 << 20
 
 
+def listen(crowd, log):
+    """What each says until all have ended, and how long the log ever was when one of them had said something."""
+    said, widest = [bytearray() for _ in crowd], 0
+    with selectors.DefaultSelector() as pipes:
+        for i, process in enumerate(crowd):
+            pipes.register(process.stdout, selectors.EVENT_READ, i)
+        while pipes.get_map():
+            for key, _ in pipes.select():
+                piece = os.read(key.fd, 65536)
+                said[key.data] += piece
+                if not piece:
+                    pipes.unregister(key.fileobj)
+            widest = max(widest, os.path.getsize(log) if os.path.exists(log) else 0)
+    return said, widest
+
+
 def main():
     program, seconds = sys.argv[1], 60 if "--full" in sys.argv or "HF_FULL" in os.environ else 5
     seed = int(os.environ.get("HF_SEED", "0"), 0) or random.SystemRandom().randrange(1, 1 << 32)
     print("HF_SEED=%#x, %d s" % (seed, seconds), flush=True)
-    wrong, widest = [], 0
+    wrong = []
     with tempfile.TemporaryDirectory(prefix="holdfast-crowd-") as folder:
         path = folder + "/crowd.db"
-        files = [open("%s/%d.out" % (folder, i), "w+") for i in range(PROCESSES)]
         logs = [open("%s/%d.log" % (folder, i), "w+") for i in range(PROCESSES)]
-        crowd = [subprocess.Popen([program, "crowd", path, str(seconds), str(seed + i)], stdout=files[i], stderr=logs[i])
+        crowd = [subprocess.Popen([program, "crowd", path, str(seconds), str(seed + i)], stdout=subprocess.PIPE, stderr=logs[i])
                  for i in range(PROCESSES)]
-        while any(process.poll() is None for process in crowd):
-            time.sleep(0.1)
-            widest = max(widest, os.path.getsize(path + "-wal") if os.path.exists(path + "-wal") else 0)
+        said, widest = listen(crowd, path + "-wal")
         put, cancelled, ran, pruned = set(), set(), [], 0
         for i, process in enumerate(crowd):
-            files[i].seek(0)
-            lines = [line.split() for line in files[i]]
-            if process.returncode != 0 or lines[-1:] != [["done"]]:
-                wrong.append("process %d: exit %d: %s" % (i, process.returncode, lines[-1:]))
+            lines = [line.split() for line in said[i].decode().splitlines()]
+            if process.wait() != 0 or lines[-1:] != [["done"]]:
+                wrong.append("process %d: exit %d: %s" % (i, process.wait(), lines[-1:]))
             put.update(int(line[1]) for line in lines if line[0] == "put")
             cancelled.update(int(line[1]) for line in lines if line[0] == "cancelled")
             ran.extend((int(line[1]), int(line[2])) for line in lines if line[0] == "ran")

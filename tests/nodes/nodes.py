@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Nodes as processes, what they say, and waiting for it."""
-import os, queue, signal, subprocess, sys, tempfile, threading, time
+import os, queue, subprocess, sys, tempfile, threading, time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "support")]
 import reader
+from watch import Watch
 
 PROGRAM = sys.argv[1]
 LEASE_MS = 4000
@@ -16,13 +18,18 @@ class Node:
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
         self.lines, self.log = queue.Queue(), []
         threading.Thread(target=self.listen, daemon=True).start()
-        threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True).start()
+        threading.Thread(target=self.read_log, daemon=True).start()
         self.wait("serves")
 
     def listen(self):
         for line in self.process.stdout:
             self.lines.put(line.split())
         self.lines.put(["ended"])
+
+    def read_log(self):
+        for line in self.process.stderr:
+            self.log.append(line)
+            watch.tell()
 
     def wait(self, word):
         """The next line that begins with the word."""
@@ -45,10 +52,8 @@ class Node:
 
 
 def until(what, condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "waited too long for " + what
-        time.sleep(0.05)
+    """Looks again at each commit, at each line of a node's log, at each other file beside the store."""
+    watch.until(what, condition, PATIENCE)
 
 
 def put(path, kind):
@@ -67,10 +72,11 @@ def go(path):
 
 def run(tests, rules=True):
     """Each with a store of its own; the number of those that failed."""
+    global watch
     failed = 0
     for test in tests:
         with tempfile.TemporaryDirectory(prefix="holdfast-nodes-") as folder:
-            path = folder + "/store.db"
+            path, watch = folder + "/store.db", Watch(folder)
             try:
                 subprocess.run([PROGRAM, "put", path, "none"], check=True, stdout=subprocess.DEVNULL)
                 test(path)

@@ -3,7 +3,7 @@
 words are refused (I2, I46, I50, S1.11, S1.13, S1.16). One whose handlers burn the CPU for three leases keeps them (I24).
 One that comes back under the same name does not make the dead one's jobs look alive (I30). Crashes are put down to who
 crashed alone (I13, I15, S3.5)."""
-import os, signal, subprocess, sys, time
+import os, signal, sys, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import nodes, reader

@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+from watch import Watch
 
 HANGING = 500
 QUICK = 60
@@ -64,16 +66,16 @@ def run(program, folder, port, hanging, quick):
 
     lines = "".join('{"type":"%s","payload":""}\n' % hanging for _ in range(HANGING))
     holdfast("enqueue", "--ndjson", "-", input=lines.encode())
-    log = open(os.path.join(folder, "runner.log"), "wb")
+    log, watch = open(os.path.join(folder, "runner.log"), "wb"), Watch(folder)
     runner = subprocess.Popen([program, "--config", config, "run"], stdout=log, stderr=log)
     try:
         with sqlite3.connect(f"file:{folder}/jobs.db?mode=ro", uri=True, timeout=10) as db:
-            wait(lambda: db.execute("SELECT count(*) FROM jobs WHERE state = 2").fetchone()[0] >= 7, 20)
+            watch.until("seven of them to run", lambda: db.execute("SELECT count(*) FROM jobs WHERE state = 2").fetchone()[0] >= 7, 20)
             for _ in range(QUICK):
                 holdfast("enqueue", quick, "")
             of_type = " FROM jobs j JOIN lanes l ON l.id = j.lane WHERE l.type = ?"
             ended = "SELECT count(*)" + of_type + " AND j.state = 3"
-            wait(lambda: db.execute(ended, (quick,)).fetchone()[0] == QUICK, 60)
+            watch.until("the quick ones", lambda: db.execute(ended, (quick,)).fetchone()[0] == QUICK, 60)
             waits = sorted(row[0] / 1e6 for row in db.execute("SELECT j.started_at_us - j.created_at_us" + of_type, (quick,)))
             still = db.execute("SELECT count(*)" + of_type + " AND j.state IN (0, 2)", (hanging,)).fetchone()[0]
     finally:
@@ -86,14 +88,6 @@ def run(program, folder, port, hanging, quick):
     p95 = waits[int(len(waits) * 0.95)]
     print(f"{hanging} before {quick}: p50 {waits[len(waits) // 2]:.3f} s, p95 {p95:.3f} s, {still} still hanging")
     return p95 < LIMIT_S and still == HANGING
-
-
-def wait(ready, seconds):
-    end = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > end:
-            raise SystemExit("hostage: waited too long")
-        time.sleep(0.05)
 
 
 def main():

@@ -20,6 +20,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+from watch import Watch
+
 SCRIPTS = ["deliver 配達 доставка تسليم παράδοση डिलीवरी 배달 משלוח 🚚", "naïve café — “quotes” \\ / \u2028 \u0001", "e\u0301\u200d🧑‍🚀"]
 EXEC_JOBS = 20
 
@@ -87,6 +90,7 @@ class Bench:
         self.write("nginx.conf", NGINX)
         self.write("holdfast.yaml", CONFIG)
         self.nginx = None
+        self.watch = Watch(folder)
 
     def write(self, name, text):
         with open(os.path.join(self.dir, name), "w", encoding="utf-8") as out:
@@ -94,7 +98,7 @@ class Bench:
 
     def start_nginx(self):
         self.nginx = subprocess.Popen(["nginx", "-c", self.dir + "/nginx.conf", "-p", self.dir], stderr=subprocess.DEVNULL)
-        wait_until(lambda: can_connect(self.port), 10, "nginx to listen")
+        self.watch.until("nginx to listen", lambda: can_connect(self.port), 10)
 
     def stop_nginx(self):
         """SIGQUIT: it closes its door at once, and logs what it answered. SIGTERM would exit with requests that were
@@ -105,9 +109,17 @@ class Bench:
     def holdfast(self, *words):
         return [self.program, "--config", self.dir + "/holdfast.yaml", *words]
 
-    def start_runner(self):
+    def start_runner(self, *words):
         log = open(self.dir + "/runner.log", "ab")
-        return subprocess.Popen(self.holdfast("run", "--until-idle"), stdout=log, stderr=log)
+        return subprocess.Popen(self.holdfast("run", *words), stdout=log, stderr=log)
+
+    def wait_for(self, what, condition, runner, seconds=120):
+        """Looks again whenever the runner has written something, or nginx."""
+        def met():
+            if runner.poll() is not None:
+                raise SystemExit(f"outage: the runner ended with {runner.returncode} while it was waited for {what}")
+            return condition()
+        self.watch.until(what, met, seconds)
 
     def query(self, sql):
         with sqlite3.connect(f"file:{self.dir}/jobs.db?mode=ro", uri=True, timeout=10) as db:
@@ -134,39 +146,28 @@ def can_connect(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def wait_until(ready, seconds, what, runner=None):
-    end = time.monotonic() + seconds
-    while not ready():
-        if runner is not None and runner.poll() is not None:
-            raise SystemExit(f"outage: the runner ended with {runner.returncode} while it was waited for {what}")
-        if time.monotonic() > end:
-            raise SystemExit(f"outage: waited {seconds} s for {what}")
-        time.sleep(0.05)
-
-
 def play(bench, count, outage):
     """The story; returns what was in flight when the runner was killed."""
     bench.start_nginx()
     runner = bench.start_runner()
-    wait_until(lambda: len(bench.logged()) > count // 8, 120, "the first eighth", runner)
+    bench.wait_for("the first eighth", lambda: len(bench.logged()) > count // 8, runner)
     runner.send_signal(signal.SIGKILL)
     runner.wait()
     killed = bench.query("SELECT count(*) FROM jobs WHERE state = 2")[0][0]
     runner = bench.start_runner()
-    wait_until(lambda: len(bench.logged()) > count // 3, 120, "the first third", runner)
+    bench.wait_for("the first third", lambda: len(bench.logged()) > count // 3, runner)
     bench.stop_nginx()
-    time.sleep(outage)
+    down = time.monotonic()
+    bench.wait_for("the outage to last", lambda: time.monotonic() - down >= outage, runner)
     bench.start_nginx()
-    wait_until(lambda: runner.poll() is not None or all_ended(bench), 600, "the end")
-    # until-idle ends when only later work is left: run again until nothing is.
-    for _ in range(100):
-        if runner.wait(600) != 0:
-            raise SystemExit(f"outage: the runner ended with {runner.returncode}")
-        if all_ended(bench):
-            return killed
-        time.sleep(0.2)
-        runner = bench.start_runner()
-    raise SystemExit("outage: it never ended")
+    bench.wait_for("the end", lambda: all_ended(bench), runner, 600)
+    runner.send_signal(signal.SIGTERM)
+    if runner.wait(60) != 0:
+        raise SystemExit(f"outage: the runner ended with {runner.returncode}")
+    runner = bench.start_runner("--until-idle")  # and there is nothing left
+    if runner.wait(60) != 0:
+        raise SystemExit(f"outage: the last runner ended with {runner.returncode}")
+    return killed
 
 
 def all_ended(bench):

@@ -93,6 +93,12 @@ struct tls_peers_count tls_peers_count(const char *name) {
     return count;
 }
 
+void tls_peers_chatter(const char *name) {
+    char line[64];
+    ask("chatter", name, line, sizeof line);
+    assert_string_equal(line, "done\n");
+}
+
 void tls_peers_last(const char *name, char *text, size_t room) {
     char line[64];
     ask("last", name, line, sizeof line);

@@ -20,6 +20,7 @@ struct tls_peers_count {
     unsigned connections, requests, tunnels;
 };
 struct tls_peers_count tls_peers_count(const char *name);
+void tls_peers_chatter(const char *name); /* has sent frames that nobody asked for after its last answer */
 void tls_peers_last(const char *name, char *text, size_t room); /* the newest request */
 
 /* How one blocking call ended. */

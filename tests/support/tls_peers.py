@@ -3,8 +3,8 @@
 """Servers for the transport's tests, with certificates made on the spot in the folder DIR (its only argument).
 
 Prints `NAME PORT` a line for each server, then `ready`. Answers on stdin: `count NAME` -> connections, requests and
-answered CONNECTs (or idle frames sent); `last NAME` -> length and bytes of the newest request. Ends with its stdin. Every request is counted when
-its last byte was read: the truth that reports are compared with.
+answered CONNECTs; `last NAME` -> length and bytes of the newest request; `chatter NAME` -> `done`, once frames that nobody
+asked for are out on the connection of its newest request. Ends with its stdin. Every request is counted when its last byte was read: the truth that reports are compared with.
 """
 import os
 import socket
@@ -13,7 +13,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 import urllib.parse
 
 LOCK = threading.Lock()
@@ -64,6 +63,7 @@ class Peer:
         self.name, self.serve, self.context, self.options = name, serve, context, options
         self.connections = self.requests = self.tunnels = 0
         self.last = b""
+        self.chatter, self.chattered = threading.Semaphore(0), threading.Semaphore(0)
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -185,12 +185,11 @@ def answer_http2(peer, connection, number, nth, stream):
     text = f"conn={number} cn={common_name(connection)}".encode()
     if does == "ok":
         connection.sendall(frame(HEADERS, 4, stream, OK_HEADERS) + frame(DATA, 1, stream, text))
-    elif does == "chatter":  # frames nobody asked for, while the connection is idle; counted once they are out
+    elif does == "chatter":  # frames nobody asked for, while the connection is idle: the test says when
         connection.sendall(frame(HEADERS, 4, stream, OK_HEADERS) + frame(DATA, 1, stream, text))
-        time.sleep(0.02)
+        peer.chatter.acquire()
         connection.sendall(frame(PING, 0, 0, b"12345678") + frame(SETTINGS, 0, 0))
-        with LOCK:
-            peer.tunnels += 1
+        peer.chattered.release()
     elif does == "cut":
         connection.sendall(frame(HEADERS, 4, stream, OK_HEADERS) + frame(DATA, 0, stream, b"half"))
         return False
@@ -329,6 +328,11 @@ def main():
     for line in sys.stdin:
         what, name = line.split()
         peer = peers[name]
+        if what == "chatter":
+            peer.chatter.release()
+            peer.chattered.acquire()
+            print("done", flush=True)
+            continue
         with LOCK:
             if what == "count":
                 print(peer.connections, peer.requests, peer.tunnels, flush=True)
