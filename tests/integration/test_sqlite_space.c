@@ -17,6 +17,14 @@
 #define PAGE_LIMIT 200
 
 static char path[700];
+static char found[1024];
+
+static void note(bool is_error, const char *check, const char *text, const char *fix, void *user) {
+    (void)user;
+    (void)fix;
+    size_t length = strlen(found);
+    snprintf(found + length, sizeof found - length, "%s:%s: %s;", is_error ? "error" : "note", check, text);
+}
 
 static int put_big(struct hfi_store *store) {
     static char payload[60000];
@@ -46,7 +54,7 @@ static void fill_up(const char *folder, const char *filler, uint64_t left) {
 
 static void what_runs_may_end_on_a_full_disk(void **state) {
     (void)state;
-    char folder[600], filler[700], ballast[720];
+    char folder[600], filler[700], second[700], ballast[720];
     struct hfi_store *store;
     struct hfi_job *jobs[40];
     size_t count;
@@ -83,9 +91,20 @@ static void what_runs_may_end_on_a_full_disk(void **state) {
     struct hfi_op_put put = {.op = {.kind = HFI_OP_PUT, .error = &error}, .items = &item, .count = 1};
     assert_int_equal(DO(store, &put), HF_ENOSPC);
     assert_non_null(strstr(error.why, "full"));
+    assert_int_equal(store->ops->doctor(store, note, NULL, &error), 0); /* what the ballast held is free for now */
+    assert_non_null(strstr(found, "note:space:"));
+    snprintf(second, sizeof second, "%s/second", folder);
+    fill_up(folder, second, 300000);
+    assert_int_equal(store->ops->doctor(store, note, NULL, &error), 1);
+    assert_non_null(strstr(found, "error:space: the disk is full, 0 MiB are left"));
+    assert_non_null(strstr(found, "the ballast is spent"));
     assert_int_equal(unlink(filler), 0);
+    assert_int_equal(unlink(second), 0);
     store->ops->housekeep(store, true);
     assert_int_equal(access(ballast, F_OK), 0);
+    found[0] = '\0';
+    assert_int_equal(store->ops->doctor(store, note, NULL, &error), 0);
+    assert_null(strstr(found, "space"));
     assert_int_equal(DO(store, &put), 0);
     store->ops->close(store);
     assert_null(broken_invariant(path));

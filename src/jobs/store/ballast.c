@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A file of 16 MiB beside the store that is given up when the disk is full, so that what runs can still end: with SQLite
- * even a DELETE needs space. Laid again when there is room. Must never be what fills the disk. Writer thread.
+ * even a DELETE needs space. Laid again when there is room. Must never be what fills the disk. Writer thread; looking, any.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,6 +48,17 @@ void hfi_sqlite_ballast_lay(struct hfi_sqlite *store) {
     if (store->full)
         hfi_log(HF_LOG_WARNING, "store.space", HFI_S("path", store->path), HFI_S("why", "there is space again"), NULL);
     store->full = false;
+}
+
+void hfi_sqlite_space_look(const struct hfi_sqlite *store, struct hfi_space *space) {
+    char path[HFI_PATH_MAX + 16];
+    struct stat there;
+    struct statvfs disk;
+    bool known = statvfs(store->path, &disk) == 0;
+    space->free_bytes = known ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
+    space->ballast = stat(ballast_path(store, path), &there) == 0 && there.st_size >= BALLAST;
+    space->is_full = space->free_bytes < ENOUGH;
+    space->is_short = !space->ballast && space->free_bytes < ROOM;
 }
 
 bool hfi_sqlite_ballast_drop(struct hfi_sqlite *store) {

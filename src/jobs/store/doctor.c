@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Looks for what should not be: a damaged file, rows that no scan reaches, owners without a node, dead jobs without a
- * letter, counts that are off, alerts that did not get out. Only reads. Any thread but loop and writer.
+ * letter, counts that are off, alerts that did not get out, a disk without space. Only reads. Any thread but loop and writer.
  */
 #include <stdio.h>
 #include <string.h>
@@ -109,6 +109,23 @@ static void check_library(struct visit *visit) {
     tell(visit, false, "sqlite", text, "let no other program write to or checkpoint the file");
 }
 
+/* SQLite reads from a full disk as if nothing were wrong. */
+static void check_space(struct visit *visit) {
+    char text[200];
+    struct hfi_space space;
+    hfi_sqlite_space_look(visit->store, &space);
+    unsigned long long mib = (unsigned long long)(space.free_bytes >> 20);
+    if (space.is_full) {
+        snprintf(text, sizeof text, "the disk is full, %llu MiB are left: nothing new is taken in%s", mib,
+                 space.ballast ? "" : ", and the ballast is spent");
+        tell(visit, true, "space", text, "free space; it is taken up again by itself");
+    } else if (space.is_short) {
+        snprintf(text, sizeof text, "%llu MiB are left on the disk, too few for the ballast: what runs could not end on a full one",
+                 mib);
+        tell(visit, false, "space", text, "free space; a node lays the ballast by itself");
+    }
+}
+
 int hfi_sqlite_doctor(struct hfi_store *self, hf_doctor_fn report, void *user, struct hf_error *error) {
     struct visit visit = {hfi_sqlite_of(self), report, user, 0};
     int code = hfi_sqlite_read_begin(visit.store, error);
@@ -116,6 +133,7 @@ int hfi_sqlite_doctor(struct hfi_store *self, hf_doctor_fn report, void *user, s
         return code;
     hfi_deadline_stop(&visit.store->read_deadline); /* it looks at everything: that may take its time */
     check_library(&visit);
+    check_space(&visit);
     int native = check_integrity(&visit);
     if (native == SQLITE_OK)
         native = run_checks(&visit);

@@ -230,6 +230,13 @@ void hfi_sqlite_gate_leave(struct hfi_sqlite *store);
 int hfi_sqlite_wal_hook(void *user, sqlite3 *db, const char *name, int frames);
 void hfi_sqlite_ballast_lay(struct hfi_sqlite *store);
 bool hfi_sqlite_ballast_drop(struct hfi_sqlite *store); /* true: there was some */
+struct hfi_space {
+    uint64_t free_bytes; /* for this user; UINT64_MAX: the disk does not say */
+    bool ballast;
+    bool is_full;  /* nothing new is taken in */
+    bool is_short; /* … and what runs could not end if it were */
+};
+void hfi_sqlite_space_look(const struct hfi_sqlite *store, struct hfi_space *space); /* any thread */
 
 /* read.c, read_dead.c, doctor.c, wake.c: other threads */
 int hfi_sqlite_read_begin(struct hfi_sqlite *store, struct hf_error *error); /* takes the mutex on 0 */

@@ -70,6 +70,8 @@ static int commit(struct bulk *bulk) {
             return complain(bulk, &error, bulk->numbers[i]);
     if (hf_enqueue_many(bulk->session->store, bulk->jobs, bulk->count, bulk->ids, bulk->existed, &error) != 0) {
         bool named = error.line >= 1 && (size_t)error.line <= bulk->count;
+        if (named)
+            hfi_spec_words(&bulk->specs[error.line - 1], false, &error);
         return complain(bulk, &error, named ? bulk->numbers[error.line - 1] : bulk->line_number);
     }
     bulk->first_id = bulk->first_id ? bulk->first_id : bulk->ids[0];

@@ -85,8 +85,10 @@ static int enqueue_one(struct hfi_session *session, const struct hfi_options *op
     if (hfi_spec_check_limit(&spec->spec, &session->config, &error) != 0)
         return hfi_complain(&error);
     warn_unknown(&session->config, spec->spec.type);
-    if (hf_enqueue(session->store, &spec->spec, &id, &existed, &error) != 0)
+    if (hf_enqueue(session->store, &spec->spec, &id, &existed, &error) != 0) {
+        hfi_spec_words(spec, true, &error);
         return hfi_complain(&error);
+    }
     warn_place(&session->config, &spec->spec);
     print_id(id, existed);
     return HFI_EXIT_OK;

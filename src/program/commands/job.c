@@ -27,6 +27,16 @@ static const struct hfi_flag list_flags[] = {
     {0},
 };
 
+/* Texts that no job can have would find nothing, and say so to nobody. */
+static int check_filter(const struct hf_job_filter *filter) {
+    const char *limit = filter->limit_key, *colon = limit ? strchr(limit, ':') : NULL;
+    if (limit && (!colon || colon == limit || !colon[1]))
+        return hfi_usage("limit-key", "write tenant:42, as in enqueue --limit", "`%s` is not NAME:KEY", limit);
+    if (filter->tag && (!*filter->tag || strchr(filter->tag, ',')))
+        return hfi_usage("tag", "give one word", "`%s` is no single tag", filter->tag);
+    return 0;
+}
+
 static void list_filter(const struct hfi_options *options, struct hf_job_filter *filter) {
     int64_t state = hfi_flag_number(options, "state", -1);
     hf_job_filter_init(filter);
@@ -88,7 +98,10 @@ static int run_list(const struct hfi_options *options) {
     struct hfi_session session;
     struct hf_job_filter filter;
     list_filter(options, &filter);
-    int code = hfi_session_open(&session, options, HFI_SESSION_STORE);
+    int code = check_filter(&filter);
+    if (code != 0)
+        return code;
+    code = hfi_session_open(&session, options, HFI_SESSION_STORE);
     struct listing listing = {NULL, NULL};
     if (hfi_manner()->json)
         listing.items = json_array();

@@ -65,6 +65,17 @@ static bool split_ids(const char *text, int64_t *ids, uint32_t *count) {
     }
 }
 
+/* As from a variable that is not set: the job would silently not be unique, or go elsewhere. */
+static int check_empty(const struct hfi_options *options) {
+    static const char *const flags[] = {"queue", "unique", "downstream", "idempotency-key"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        const char *text = hfi_flag_text(options, flags[i], NULL);
+        if (text && !*text)
+            return hfi_usage(flags[i], "set the variable it comes from, or leave the flag out", "its value is empty");
+    }
+    return 0;
+}
+
 /* `NAME:KEY` in place of two texts. */
 static bool split_limit(struct hfi_arena *arena, const char *text, struct hf_job_spec *spec) {
     const char *colon = strchr(text, ':');
@@ -81,6 +92,9 @@ int hfi_spec_from_flags(struct hfi_spec *to, const struct hfi_options *options, 
     struct hfi_arena *arena = (struct hfi_arena *)(uintptr_t)&options->arena; /* grows with what is read from it */
     memset(to, 0, sizeof *to);
     hf_job_spec_init(spec);
+    int code = check_empty(options);
+    if (code != 0)
+        return code;
     if (hfi_flag(options, "in")->given && hfi_flag(options, "at")->given)
         return hfi_usage("enqueue", "give one of them", "--in and --at are both given");
     if (curve && hfi_waits_parse(curve, to->waits, &spec->curve_length) != 0)
@@ -96,7 +110,8 @@ int hfi_spec_from_flags(struct hfi_spec *to, const struct hfi_options *options, 
     spec->queue = hfi_flag_text(options, "queue", NULL);
     spec->priority = (int32_t)hfi_flag_number(options, "priority", 0);
     spec->max_executions = (uint32_t)hfi_flag_number(options, "max-executions", 0);
-    if (hfi_flag(options, "in")->given)
+    to->due_in = hfi_flag(options, "in")->given;
+    if (to->due_in)
         spec->run_at_us = from_now(now_us, hfi_flag(options, "in")->number);
     if (hfi_flag(options, "at")->given)
         spec->run_at_us = hfi_flag(options, "at")->number;
@@ -138,6 +153,12 @@ static int take_text(struct line *line, const char *key, const json_t *value, co
     if (!*to)
         return refuse(line, key, "write it in quotes", "it has to be a text");
     return strlen(*to) == json_string_length(value) ? 0 : refuse(line, key, "leave it out", "it holds a NUL");
+}
+
+/* What an empty text would switch off in silence: a key, or whom a message came from. */
+static int take_word(struct line *line, const char *key, const json_t *value, const char **to, bool may_be_empty) {
+    int code = take_text(line, key, value, to);
+    return code == 0 && !may_be_empty && !**to ? refuse(line, key, "leave it out for none", "it is empty") : code;
 }
 
 static int take_span(struct line *line, const char *key, const json_t *value, int64_t *ms) {
@@ -251,17 +272,18 @@ static int take_after(struct line *line, const json_t *value) {
 static const struct {
     const char *key;
     size_t offset;
+    bool may_be_empty;
 } texts[] = {
-    {"type", offsetof(struct hf_job_spec, type)},
-    {"queue", offsetof(struct hf_job_spec, queue)},
-    {"unique", offsetof(struct hf_job_spec, unique_key)},
-    {"correlation", offsetof(struct hf_job_spec, correlation_id)},
-    {"downstream", offsetof(struct hf_job_spec, downstream)},
-    {"content_type", offsetof(struct hf_job_spec, content_type)},
-    {"idempotency_key", offsetof(struct hf_job_spec, idempotency_key)},
-    {"tags", offsetof(struct hf_job_spec, tags)},
-    {"source", offsetof(struct hf_job_spec, source)},
-    {"source_message_id", offsetof(struct hf_job_spec, source_message_id)},
+    {"type", offsetof(struct hf_job_spec, type), false},
+    {"queue", offsetof(struct hf_job_spec, queue), false},
+    {"unique", offsetof(struct hf_job_spec, unique_key), false},
+    {"correlation", offsetof(struct hf_job_spec, correlation_id), true},
+    {"downstream", offsetof(struct hf_job_spec, downstream), false},
+    {"content_type", offsetof(struct hf_job_spec, content_type), true},
+    {"idempotency_key", offsetof(struct hf_job_spec, idempotency_key), false},
+    {"tags", offsetof(struct hf_job_spec, tags), true},
+    {"source", offsetof(struct hf_job_spec, source), false},
+    {"source_message_id", offsetof(struct hf_job_spec, source_message_id), false},
 };
 static const char *const others[] = {"payload", "payload_base64", "priority", "in", "at", "max_executions", "curve", "limit", "expires_in",
                                      "replace", "unique_for", "after_jobs", "after_ended"};
@@ -285,11 +307,13 @@ static int take(struct line *line, const char *key, const json_t *value) {
     int code = 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strcmp(texts[i].key, key) == 0)
-            return take_text(line, key, value, (const char **)(void *)((char *)spec + texts[i].offset));
+            return take_word(line, key, value, (const char **)(void *)((char *)spec + texts[i].offset), texts[i].may_be_empty);
     if (strcmp(key, "payload") == 0)
         return take_payload(line, value);
     if (strcmp(key, "payload_base64") == 0)
         return take_base64(line, value);
+    if (strcmp(key, "in") == 0 || strcmp(key, "at") == 0)
+        line->to->due_in = strcmp(key, "in") == 0;
     if (strcmp(key, "in") == 0)
         return take_duration(line, key, value, &spec->run_at_us);
     if (strcmp(key, "expires_in") == 0)

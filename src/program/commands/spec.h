@@ -13,6 +13,7 @@ struct hfi_spec {
     struct hf_job_spec spec;
     int64_t waits[HF_CURVE_MAX];
     int64_t after[HF_AFTER_MAX];
+    bool due_in; /* said as a wait, not as a time */
 };
 
 /* The flags of `enqueue` that describe a job; texts stay the options'. 0, or an exit code after a complaint. */
@@ -50,6 +51,9 @@ void hfi_spec_complete(struct hfi_spec *to, const struct hfi_config *config);
 
 /* A limit name that the configuration file does not have is a slip: it would not limit. HF_EINVAL with `error` filled. */
 int hfi_spec_check_limit(const struct hf_job_spec *spec, const struct hfi_config *config, struct hf_error *error);
+
+/* An error of the library about `spec`, in the words of the line or of the flags that it came from. */
+void hfi_spec_words(const struct hfi_spec *spec, bool flags, struct hf_error *error);
 
 /* "60s,5m" into waits: 0, HF_EINVAL, HF_ETOOBIG. */
 int hfi_waits_parse(const char *text, int64_t *waits, uint32_t *count);

@@ -156,7 +156,7 @@ const struct hfi_command hfi_command_doctor = {
     .name = "doctor",
     .arguments = "",
     .summary = "Looks for what should not be, in the store and the configuration",
-    .about = "Rows that no scan would find, owners without a node, the integrity of the file, undelivered alerts, the ladder, outboxes that nobody relays.\n"
+    .about = "Rows that no scan would find, owners without a node, the integrity of the file, a full disk, undelivered alerts, the ladder, outboxes that nobody relays.\n"
              "Changes nothing. Exit code 1 when there are errors.",
     .example = "holdfast doctor",
     .prints_json = true,

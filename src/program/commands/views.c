@@ -93,8 +93,9 @@ static void show_time(const char *label, int64_t at_us) {
 
 void hfi_show_job(const struct hf_job_view *job) {
     hfi_field("job", "%lld", (long long)job->id);
-    hfi_field("state", "%s%s%s", job->shown, *job->not_before_reason ? ", waits for " : "",
-              job->not_before_reason);
+    bool said = strcmp(job->not_before_reason, job->shown) == 0; /* scheduled, and for no other reason */
+    const char *reason = said ? "" : job->not_before_reason;
+    hfi_field("state", "%s%s%s", job->shown, *reason ? ", waits for " : "", reason);
     hfi_field("type", "%s", job->type);
     hfi_field("queue", "%s, priority %d", job->queue, job->priority);
     hfi_field("downstream", "%s", job->downstream);

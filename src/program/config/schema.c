@@ -207,7 +207,7 @@ const struct hfi_key hfi_keys[] = {
     {"outboxes.*.file", HFI_KEY_TEXT, HFI_KEY_REQUIRED, O(file), 0, 0, 0, NULL, NULL, "the application's file, beside this file if not absolute; or sqlite:PATH. Looked for again while it is not there"},
     {"outboxes.*.source", HFI_KEY_TEXT, HFI_KEY_COMPUTED, O(source), 0, 0, 0, "the outbox's name", NULL, "source of rows that name none; the same on every node that relays the file, or rows run twice"},
     {"outboxes.*.poll", HFI_KEY_DURATION, 0, O(poll_ms), 0, 10, HOUR, "250ms", NULL, "longest sleep before the file is looked at again; writes wake it earlier where the system tells of them"},
-    {"retention", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "how long what has ended is kept"},
+    {"retention", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "how long what has ended is kept; a node prunes once a minute, so shorter times wait for that"},
     {"retention.succeeded", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_succeeded_ms), 0, 0, LONG, "7d", NULL, "succeeded jobs; none = for ever, here and below"},
     {"retention.cancelled", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_cancelled_ms), 0, 0, LONG, "7d", NULL, "cancelled jobs"},
     {"retention.dead", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_dead_ms), 0, 0, LONG, "30d", NULL, "dead jobs; their dead letters stay"},

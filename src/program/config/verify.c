@@ -78,6 +78,12 @@ static void check_downstream(struct hfi_binding *binding, const struct hfi_downs
     check_table(binding, downstream);
 }
 
+/* There, and no regular file: what is not there yet is made. */
+static bool is_no_file(const char *path) {
+    struct stat found;
+    return path[strlen(path) - 1] == '/' || (stat(path, &found) == 0 && !S_ISREG(found.st_mode));
+}
+
 #define KIND(kind) (1u << (kind))
 #define ISOLATED (1u << 8) /* a plugin with isolate: process */
 
@@ -155,6 +161,9 @@ static void check_exec(struct hfi_binding *binding, const struct hfi_job_setting
     else if (job->command.items[0][0] != '/')
         hfi_bind_error(binding, "config.command", at(&job->item, "command"), "write its absolute path",
                        "`%.100s` is not an absolute path", job->command.items[0]);
+    else if (is_no_file(job->command.items[0]))
+        hfi_bind_error(binding, "config.command", at(&job->item, "command"), "name a program", "`%.100s` is no file",
+                       job->command.items[0]);
     if (job->directory && job->directory[0] != '/')
         hfi_bind_error(binding, "config.path", at(&job->item, "directory"), "write an absolute path", "`%.100s` is not absolute",
                        job->directory);
@@ -171,6 +180,9 @@ static void check_plugin(struct hfi_binding *binding, const struct hfi_job_setti
                        "kind plugin needs a `library`");
     else if (job->library[0] != '/')
         hfi_bind_error(binding, "config.path", at(&job->item, "library"), "write an absolute path", "`%.100s` is not absolute",
+                       job->library);
+    else if (is_no_file(job->library))
+        hfi_bind_error(binding, "config.path", at(&job->item, "library"), "name a shared object", "`%.100s` is no file",
                        job->library);
     else if (stat(job->library, &about) == 0 && (about.st_mode & S_IWOTH)) {
         const struct hfi_node *node = at(&job->item, "library");
@@ -232,6 +244,9 @@ static void check_store(struct hfi_binding *binding, const struct hfi_config *co
     if (store && binding->store && strcmp(store, "memory:") != 0 && (strncmp(store, "sqlite:", 7) != 0 || !store[7]))
         hfi_bind_error(binding, "config.store", hfi_tree_nearest(config->root, "store"), "write sqlite:PATH",
                        "it names no store this program knows");
+    else if (store && binding->store && strncmp(store, "sqlite:", 7) == 0 && is_no_file(store + 7))
+        hfi_bind_error(binding, "config.store", hfi_tree_nearest(config->root, "store"), "name a file, such as sqlite:/var/lib/holdfast/jobs.db",
+                       "it names a folder, or something else that is no file");
 }
 
 static void check_outbox(struct hfi_binding *binding, const struct hfi_outbox_setting *outbox) {
@@ -253,6 +268,9 @@ static void check_outbox_file(struct hfi_binding *binding, const struct hfi_sett
     if (!outbox->file || !*outbox->file)
         return; /* said already */
     const char *path = outbox_path(binding, outbox);
+    if (is_no_file(path))
+        hfi_bind_error(binding, "config.path", at(&outbox->item, "file"), "name the application's own file", "`%.100s` is no file",
+                       path);
     if (store && strncmp(store, "sqlite:", 7) == 0 && hf_outbox_same_file(path, store))
         hfi_bind_error(binding, "config.path", at(&outbox->item, "file"), "name the application's own file", "it is the store's file");
     for (size_t i = 0; i < index; i++)

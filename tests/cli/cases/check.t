@@ -331,3 +331,20 @@ attempts           1 (0 retries)
 [1]
 $ cat log
 ~ \{"time":"[^"]*","level":"warning","event":"downstream.faults","downstream":"a","count":1,"first":"status"\}
+
+# Paths that are there and cannot be meant.
+file folders.yaml
+store: sqlite:.
+jobs:
+  run: {kind: exec, command: [/]}
+  call: {kind: plugin, library: /tmp}
+outboxes:
+  shop: {file: /tmp}
+end
+$ holdfast --config folders.yaml check
+E folders.yaml:3:30: jobs.run.command: `/` is no file (name a program) [config.command]
+E folders.yaml:4:33: jobs.call.library: `/tmp` is no file (name a shared object) [config.path]
+E folders.yaml:6:16: outboxes.shop.file: `/tmp` is no file (name the application's own file) [config.path]
+E folders.yaml:1:8: store: it names a folder, or something else that is no file (name a file, such as sqlite:/var/lib/holdfast/jobs.db) [config.store]
+folders.yaml: 4 errors, 0 warnings
+[2]

@@ -27,10 +27,10 @@ $ a=$(python3 due.py 3); holdfast doctor > doctor.log; sleep 0.01; b=$(python3 d
 $ for d in -1s 1e9 ' 5' '5 ' 5 +5s 0x5s 1.5s 99999999999d 9223372036854775808ms 1e9s ''; do holdfast enqueue t --in "$d" && echo "taken: $d"; done 2>&1 | grep -cE '^holdfast: (in|run_at_us): '
 12
 $ holdfast enqueue t --in 106751991d
-! holdfast: run_at_us: after the year 9999 (times are µs UTC since 1970)
+! holdfast: in: after the year 9999 (give a shorter wait)
 [2]
 $ holdfast enqueue t --in 1d --expires-in 1h
-~! holdfast: expires_at_us: .*
+~! holdfast: expires-in: .*
 [2]
 
 # I69: priorities and counts.

@@ -30,6 +30,15 @@ $ holdfast enqueue nop --unique k --json
 $ printf 'from a file' > f; holdfast enqueue nop --file f --max-executions 1 --curve '1s, 2m' --idempotency-key my-key
 4
 
+$ holdfast job show 3 | grep state
+state              scheduled
+$ holdfast job list --limit-key tenant
+! holdfast: limit-key: `tenant` is not NAME:KEY (write tenant:42, as in enqueue --limit)
+[2]
+$ holdfast job list --tag a,b
+! holdfast: tag: `a,b` is no single tag (give one word)
+[2]
+
 $ holdfast enqueue chrage --in 1h
 5
 ! holdfast: warning: the configuration has no job type `chrage` (did you mean `charge`?)

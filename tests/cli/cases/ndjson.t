@@ -85,9 +85,46 @@ $ printf '{"type":"t","payload":"newest","unique":"k","replace":true}\n{"type":"
 $ holdfast job show 1 --json --store sqlite:unique.db
 ~ .*"payload":"newest".*
 $ holdfast enqueue t --replace --store sqlite:unique.db
-! holdfast: unique_key: missing, but the job says how it is unique (name what is to be unique)
+! holdfast: unique: missing, but the job says how it is unique (name what is to be unique)
 [2]
 $ printf '{"type":"t","unique":"k","replace":1}\n' | holdfast enqueue --ndjson --store sqlite:unique.db
 ! holdfast: stdin:1: replace: it has to be true or false
 ! holdfast: 0 jobs were enqueued before it, none of lines 1 to 1
+[2]
+
+# What the library refuses is told in the words of the line or of the flags, never in those of its own fields.
+$ printf '{"type":"t","unique":""}\n' | holdfast enqueue --ndjson
+! holdfast: stdin:1: unique: it is empty (leave it out for none)
+! holdfast: 0 jobs were enqueued before it, none of lines 1 to 1
+[2]
+$ for key in queue downstream idempotency_key source source_message_id; do printf '{"type":"t","%s":""}\n' $key | holdfast enqueue --ndjson --quiet 2>&1 | head -1; done
+holdfast: stdin:1: queue: it is empty (leave it out for none)
+holdfast: stdin:1: downstream: it is empty (leave it out for none)
+holdfast: stdin:1: idempotency_key: it is empty (leave it out for none)
+holdfast: stdin:1: source: it is empty (leave it out for none)
+holdfast: stdin:1: source_message_id: it is empty (leave it out for none)
+$ printf '{"type":"t"}\n{"type":"t","in":"300000000d"}\n' | holdfast enqueue --ndjson
+! holdfast: stdin:2: in: after the year 9999 (give a shorter wait)
+! holdfast: 0 jobs were enqueued before it, none of lines 1 to 2
+[2]
+$ printf '{"type":"t","in":"2h","expires_in":"1h"}\n' | holdfast enqueue --ndjson --quiet
+! holdfast: stdin:1: expires_in: it would expire before it is due (let it expire after it is due)
+! holdfast: 0 jobs were enqueued before it, none of lines 1 to 1
+[2]
+$ python3 -c "print('{\"type\":\"t\",\"unique\":\"' + 'k' * 2000 + '\"}')" | holdfast enqueue --ndjson
+~! holdfast: stdin:1: unique: 2000 bytes, at most \d+ fit \(shorten it\)
+! holdfast: 0 jobs were enqueued before it, none of lines 1 to 1
+[2]
+$ printf '{"type":"t","unique":"k","unique_for":"4000d"}\n' | holdfast enqueue --ndjson
+~! holdfast: stdin:1: unique_for: .* at most ten years\)
+! holdfast: 0 jobs were enqueued before it, none of lines 1 to 1
+[2]
+$ holdfast enqueue t --in 2h --expires-in 1h
+! holdfast: expires-in: it would expire before it is due (let it expire after it is due)
+[2]
+$ holdfast enqueue t --in 300000000d
+! holdfast: in: after the year 9999 (give a shorter wait)
+[2]
+$ holdfast enqueue t --unique "$nothing"
+! holdfast: unique: its value is empty (set the variable it comes from, or leave the flag out)
 [2]
