@@ -34,11 +34,16 @@ need_packages() {
         fail "could not install:$missing (see above)"
 }
 
-# Configures the build folder "$1" once with the remaining options, then builds it.
-build() {
+# Configures the build folder "$1" with the remaining options.
+configure() {
     folder=$1
     shift
     [ -f "$folder/build.ninja" ] || meson setup "$folder" "$@" >&2 || fail "meson setup $folder failed (see above)"
     meson configure "$folder" "$@" >/dev/null || fail "meson configure $folder failed"
-    ninja -C "$folder" >&2 || fail "building $folder failed (see above)"
+}
+
+# The same, then builds all of it.
+build() {
+    configure "$@"
+    ninja -C "$1" >&2 || fail "building $1 failed (see above)"
 }

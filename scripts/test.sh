@@ -12,14 +12,14 @@ need_packages $BUILD_PACKAGES $TEST_PACKAGES
 
 passed=0
 failed=0
-# Runs the suites of a build folder and adds up what meson reports.
+# Builds what the suites of a build folder need, runs them and adds up what meson reports.
 run() {
     folder=$1
     shift
     say "== $folder: meson test $*"
     code=0
-    meson test -C "$folder" --no-rebuild --print-errorlogs "$@" >"$folder/test-output.txt" 2>&1 || code=$?
-    grep -vE '^ *[0-9]+/[0-9]+ .* (OK|SKIP) ' "$folder/test-output.txt" >&2 || :
+    meson test -C "$folder" --print-errorlogs "$@" >"$folder/test-output.txt" 2>&1 || code=$?
+    grep -vE '^ *[0-9]+/[0-9]+ .* (OK|SKIP) |^\[[0-9]+/[0-9]+\] ' "$folder/test-output.txt" >&2 || :
     ok=$(sed -n 's/^Ok: *\([0-9]*\).*/\1/p' "$folder/test-output.txt" | tail -n 1)
     bad=$(sed -nE 's/^(Fail|Unexpected Pass|Timeout): *([0-9]+).*/\2/p' "$folder/test-output.txt" |
         awk '{ sum += $1 } END { print sum + 0 }')
@@ -34,11 +34,11 @@ run() {
 build build-test -Dwerror=true
 run build-test
 
-CC=clang build build-clang -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
+CC=clang configure build-clang -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
 export ASAN_OPTIONS=abort_on_error=1:detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 run build-clang --suite unit --suite contract --suite model --suite fault --suite integration --timeout-multiplier 4
 
-build build-tsan -Dwerror=true -Db_sanitize=thread -Doptimization=1
+configure build-tsan -Dwerror=true -Db_sanitize=thread -Doptimization=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 run build-tsan --suite threads --timeout-multiplier 8
 
