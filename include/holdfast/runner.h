@@ -18,7 +18,11 @@
 
 HF_BEGIN
 
-/* How the executions of a job follow each other. curve_length 0 and max_executions 0 = not set: the next level decides. */
+/*
+ * How the executions of a job follow each other. curve_length 0 and max_executions 0 = not set: the next level decides. A
+ * list of waits is a whole policy: without max_executions they are the waits + 1. A formula says nothing about their
+ * number: without max_executions it keeps that of the levels behind it, 6 when none has one.
+ */
 struct hf_curve_options {
     uint32_t size;
     uint32_t max_executions;
@@ -26,6 +30,7 @@ struct hf_curve_options {
     int64_t curve_ms[HF_CURVE_MAX];
     double jitter;  /* 0; 0.1 = each wait ±10 % [C5] */
     int64_t cap_ms; /* 0 = none; no wait is longer, jitter included [S2.3] */
+    bool formula;   /* false; set by the functions below: curve_length says nothing about the number of executions */
 };
 static inline void hf_curve_options_init(struct hf_curve_options *options) {
     memset(options, 0, sizeof *options);
@@ -42,7 +47,7 @@ typedef int64_t (*hf_curve_fn)(uint32_t failures, void *user);
 /*
  * Fills the waits with what `wait` says, asked once each, here and never again: the table is stored with the job, so every
  * failure, a lapse found by another process too, waits the same [S1.6, S2.17]. The last one stays. Takes effect as a curve
- * does: it replaces the policy of the levels behind it; set max_executions too, or they are the waits + 1. HF_EINVAL: a
+ * does, and is a formula: without max_executions the levels behind it decide how many. HF_EINVAL: a
  * negative wait; the options are as before. Since 0.1.
  */
 HF_API int hf_curve_from(struct hf_curve_options *options, hf_curve_fn wait, void *user);

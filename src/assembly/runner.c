@@ -22,6 +22,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "jobs/record.h"
 #include "jobs/runner.h"
 #include "jobs/type_options.h"
 #include "loop/loop.h"
@@ -153,6 +154,9 @@ static int copy_options(struct hf_runner *runner, const struct hf_runner_options
 
 static int check(const struct hf_runner_options *options, struct hf_error *error) {
     char lease[HF_DURATION_LENGTH], beat[HF_DURATION_LENGTH];
+    int code = hfi_name_check("node.name", options->node, HFI_NAME_MAX, error);
+    if (code != 0)
+        return code;
     if (options->workers < 1 || options->workers > 4096)
         return hfi_fail(error, HF_ECONFIG, "node.workers", "use 1 to 4096", "%u workers", options->workers);
     if (options->poll_ms < 1 || options->heartbeat_ms < 1 || options->drain_timeout_ms < 0)

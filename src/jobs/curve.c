@@ -146,6 +146,11 @@ static bool has_room(const struct hf_curve_options *options, size_t end) {
 }
 #define END(member) (offsetof(struct hf_curve_options, member) + sizeof((struct hf_curve_options *)0)->member)
 
+static void mark_formula(struct hf_curve_options *options) {
+    if (has_room(options, END(formula)))
+        options->formula = true;
+}
+
 int hf_curve_exponential(struct hf_curve_options *options, int64_t base_ms, double factor, int64_t cap_ms) {
     if (!has_room(options, END(curve_ms)) || base_ms < 1 || !(factor >= 1 && factor <= 1000) || cap_ms < 0 ||
         (cap_ms > 0 && cap_ms < base_ms))
@@ -153,6 +158,7 @@ int hf_curve_exponential(struct hf_curve_options *options, int64_t base_ms, doub
     options->curve_length = exponential(options->curve_ms, base_ms, (uint32_t)lround(factor * 1000), cap_ms);
     if (has_room(options, END(cap_ms)))
         options->cap_ms = cap_ms;
+    mark_formula(options);
     return 0;
 }
 
@@ -161,6 +167,7 @@ int hf_curve_polynomial(struct hf_curve_options *options, uint32_t power, int64_
         return HF_EINVAL;
     options->curve_length = polynomial(options->curve_ms, power, plus_ms);
     options->jitter = jitter;
+    mark_formula(options);
     return 0;
 }
 
@@ -178,5 +185,6 @@ int hf_curve_from(struct hf_curve_options *options, hf_curve_fn wait, void *user
         length--; /* the last one is used again and again */
     memcpy(options->curve_ms, waits, sizeof waits);
     options->curve_length = length;
+    mark_formula(options);
     return 0;
 }

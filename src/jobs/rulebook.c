@@ -56,17 +56,21 @@ struct hfi_rulebook {
     uint32_t max_crashes, max_give_backs;
 };
 
-/* Lays a closer level over `policy`: waits replace the whole of it, max_executions alone keeps the waits. */
+/*
+ * Lays a closer level over `policy`: a list of waits replaces the whole of it, max_executions alone keeps the waits (C14),
+ * and a formula alone, whose table is as long as we made it, keeps the number of executions.
+ */
 static void lay(struct hfi_curve *policy, const struct hf_curve_options *level) {
     if (!level)
         return;
     if (level->curve_length > 0) {
+        uint32_t executions = level->formula ? policy->max_executions : level->curve_length + 1;
         memset(policy, 0, sizeof *policy);
         policy->length = level->curve_length;
         memcpy(policy->waits_ms, level->curve_ms, level->curve_length * sizeof *level->curve_ms);
         policy->jitter_permille = (uint32_t)lround(level->jitter * 1000);
         policy->cap_ms = level->cap_ms;
-        policy->max_executions = level->curve_length + 1;
+        policy->max_executions = executions;
     }
     if (level->max_executions > 0)
         policy->max_executions = level->max_executions;

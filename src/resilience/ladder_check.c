@@ -61,7 +61,8 @@ static bool check_own(const struct hf_ladder *ladder, struct hfi_findings *f) {
     if (ladder->curve_length > 0 && ladder->curve_ms == NULL)
         hfi_find(f, true, "job.curve", "curve", "give the waits", "it has a length but no waits");
     for (uint32_t i = 0; ladder->curve_ms != NULL && i < ladder->curve_length; i++)
-        if (ladder->curve_ms[i] < 0 || ladder->curve_ms[i] > HFI_DURATION_MAX_MS)
+        /* the table of a formula goes on beyond the waits that its executions have */
+        if (ladder->curve_ms[i] < 0 || (i + 1 < ladder->max_executions && ladder->curve_ms[i] > HFI_DURATION_MAX_MS))
             hfi_find(f, true, "job.curve", "curve", "each wait from 0 to ten years", "wait %u is %lld ms", i + 1,
                      (long long)ladder->curve_ms[i]);
     return f->errors == before;

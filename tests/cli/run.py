@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """`holdfast run` as a process: signals, two nodes on one file, kill -9, a configuration with errors. Waits for events (a
 log line, a child that opens a pipe), never for time."""
+import contextlib
+import ctypes
 import fcntl
 import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -54,6 +57,48 @@ def end(node, code=0):
     out, err = node.communicate(timeout=120)
     assert node.returncode == code, (node.returncode, out, err)
     return out.decode()
+
+
+class Watch:
+    """Waits until a file of the folder is opened, or made."""
+    OPEN = 0x20
+
+    def __init__(self, folder):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.inotify_init1(os.O_CLOEXEC)
+        assert self.fd >= 0 and libc.inotify_add_watch(self.fd, folder.encode(), self.OPEN | 0x100) > 0
+
+    def wait(self, name):
+        while True:
+            told = os.read(self.fd, 65536)
+            while told:
+                _, _, _, length = struct.unpack_from('iIII', told)
+                if told[16:16 + length].rstrip(b'\0').decode() == name:
+                    return
+                told = told[16 + length:]
+
+    def close(self):
+        os.close(self.fd)
+
+
+def sigterm_in_the_first_moments(folder):
+    """A signal before the node runs drains it as any other does: the process ends with 0, and nothing is lost or counted.
+    SIGHUP that early is a reload, not the end."""
+    place = Place(folder, node='drain_timeout: 1ms')
+    place.run('enqueue', 'hang')
+    for point in ('holdfast.yaml', 'jobs.db', 'jobs.db-wal', 'jobs.db-shm', None):
+        watch = Watch(folder)
+        node = subprocess.Popen([PROGRAM, 'run'], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if point:
+            watch.wait(point)
+        else:
+            node.stderr.readline()
+        node.send_signal(signal.SIGHUP)
+        node.send_signal(signal.SIGTERM)
+        watch.close()
+        end(node)
+        job = place.job(1)
+        assert job['state'] == 'pending' and job['executions'] == 0, (point, job)
 
 
 def sigterm_gives_back(folder):
@@ -108,8 +153,8 @@ def killed_node_loses_nothing(folder):
     assert place.job(1)['state'] == 'running', place.job(1)
     place.run('run', '--until-idle', '--quiet')
     job = place.job(1)
-    with open(marker, encoding='ascii') as pid:
-        os.kill(int(pid.read()), signal.SIGKILL)  # nobody's child any more
+    with open(marker, encoding='ascii') as pid, contextlib.suppress(ProcessLookupError):
+        os.kill(int(pid.read()), signal.SIGKILL)  # nobody's child any more, if the second node has left it
     assert job['state'] == 'succeeded' and job['executions'] == 2, job
 
 
@@ -120,6 +165,11 @@ def errors_stop_the_start(folder):
     assert not os.path.exists(os.path.join(folder, 'holdfast.db'))
     place.run('run', '--queues', 'a,,b', code=2)
     place.run('run', '--workers', '0', code=2)
+    place.write('jobs: {nop: {kind: noop, curve: {base: 1s}}}\n')
+    done = subprocess.run([PROGRAM, 'run', '--node', 'n' * 5000], cwd=folder, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 2 and b'node.name: 5000 bytes, at most 120 fit' in done.stderr, done
+    types = json.loads(place.run('check', '--json'))['types']
+    assert types[0]['max_executions'] == 6 and types[0]['time_to_death_ms'] >= 31000, types
 
 
 def queues_are_filtered(folder):
@@ -301,7 +351,7 @@ def a_hung_loop_ends_the_process(folder):
     assert len(json.loads(place.run('job', 'list', '--state', 'quarantined', '--limit', '500', '--json'))['items']) == 300
 
 
-for case in (sigterm_gives_back, sigint_twice_hurries, two_nodes_share_a_file, killed_node_loses_nothing, errors_stop_the_start,
+for case in (sigterm_in_the_first_moments, sigterm_gives_back, sigint_twice_hurries, two_nodes_share_a_file, killed_node_loses_nothing, errors_stop_the_start,
              queues_are_filtered, open_breaker_is_shown, sighup_reloads, isolation_survives_a_restart,
              sighup_changes_numbers, systemd_is_told, a_hung_loop_ends_the_process):
     with tempfile.TemporaryDirectory() as temporary:

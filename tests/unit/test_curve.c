@@ -220,6 +220,7 @@ static void a_function_becomes_a_table_S1_6_S2_17(void **state) {
     assert_int_equal(options.curve_ms[18], 19 * 7000);
     assert_int_equal(options.curve_ms[19], 140000);
     assert_int_equal(options.max_executions, 0); /* as set, or not */
+    assert_true(options.formula);
     struct hf_curve_options before = options;
     assert_int_equal(hf_curve_from(&options, negative_late, NULL), HF_EINVAL);
     assert_int_equal(hf_curve_from(&options, NULL, NULL), HF_EINVAL);

@@ -396,7 +396,7 @@ static void the_execution_must_hold_the_call(void **state) {
 static void curves(void **state) {
     (void)state;
     struct hf_policy_options o;
-    static const int64_t bad[] = {60000, -1};
+    static const int64_t bad[] = {60000, -1}, far[] = {60000, INT64_C(400000000000)};
     hf_policy_options_init(&o);
     struct hf_ladder ladder = job(&o);
     ladder.curve_length = 1; /* V8: the last wait is one minute, Retry-After may ask for an hour */
@@ -409,6 +409,11 @@ static void curves(void **state) {
     ladder.curve_length = 2;
     assert_int_equal(check_job(&ladder), 1);
     assert_string_equal(found.rule[0], "job.curve");
+    ladder.curve_ms = far; /* twelve years: no matter where no execution comes after it, as in the table of a formula */
+    assert_int_equal(check_job(&ladder), 1);
+    ladder.max_executions = 2;
+    assert_int_equal(check_job(&ladder), 0);
+    ladder.max_executions = 6;
     ladder.curve_ms = NULL;
     assert_int_equal(check_job(&ladder), 1);
     ladder.curve_length = 0;

@@ -116,6 +116,33 @@ static void closest_policy_wins(void **state) {
     hfi_rulebook_free(book);
 }
 
+/* S2.3, S2.13: a formula keeps the number of executions of the policy behind it, a list brings its own (C14). */
+static void a_formula_keeps_the_number_of_executions_S2_3(void **state) {
+    (void)state;
+    struct hf_curve_options global = curve_of(0, 0, 0), of_type;
+    struct hf_type_options type = noop("j");
+    struct hfi_rulebook *book;
+    hf_curve_options_init(&of_type);
+    assert_int_equal(hf_curve_exponential(&of_type, 1000, 2, 0), 0);
+    type.curve = &of_type;
+    options.types = &type;
+    options.type_count = 1;
+    static const struct {
+        uint32_t global, own, expected;
+    } cases[] = {{0, 0, 6}, {10, 0, 10}, {10, 4, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        global.max_executions = cases[i].global;
+        of_type.max_executions = cases[i].own;
+        options.curve = &global;
+        assert_int_equal(hfi_rulebook_new(&options, &book, &error), 0);
+        const struct hfi_curve *policy = hfi_rulebook_policy(book, "j", "default");
+        assert_int_equal(policy->max_executions, cases[i].expected);
+        assert_int_equal(policy->waits_ms[0], 1000);
+        assert_int_equal(policy->waits_ms[3], 8000);
+        hfi_rulebook_free(book);
+    }
+}
+
 /* S2.6: per type or global, the type wins, and `none` is a value of both. C18: 2 m unless somebody says otherwise. */
 static void the_types_execution_timeout_wins_S2_6(void **state) {
     (void)state;
@@ -385,6 +412,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(defaults_are_the_seed_s),
         TEST(closest_policy_wins),
+        TEST(a_formula_keeps_the_number_of_executions_S2_3),
         TEST(the_types_execution_timeout_wins_S2_6),
         TEST(everything_is_copied),
         TEST(second_registration_is_refused_S0_8),

@@ -28,23 +28,42 @@ static const struct hfi_flag flags[] = {
 };
 
 static _Atomic(struct hf_runner *) running; /* for the signal handler */
+static volatile sig_atomic_t stops_before;  /* signals that came while there was none */
 
+/* The main thread's: all others block signals. While there is no runner a second one ends the process as it would by
+ * default: nothing is claimed yet, or all is given back. */
 static void stop(int number) {
     struct hf_runner *runner = atomic_load(&running);
-    (void)number;
-    if (runner)
+    if (runner) {
         hf_runner_stop(runner); /* async-signal-safe; the second call hurries */
+    } else if (stops_before++ > 0) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
 }
 
-static void watch_signals(struct hf_runner *runner) {
+/* Before anything is opened: a signal of the first moments is kept for the runner. SIGHUP waits for the reload's thread. */
+static void watch_signals(void) {
     struct sigaction action;
+    sigset_t reload;
     memset(&action, 0, sizeof action);
     action.sa_handler = stop;
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
-    atomic_store(&running, runner);
+    sigaddset(&action.sa_mask, SIGTERM);
+    sigaddset(&action.sa_mask, SIGINT);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
+    sigemptyset(&reload);
+    sigaddset(&reload, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &reload, NULL);
+}
+
+static void hand_signals_to(struct hf_runner *runner) {
+    atomic_store(&running, runner); /* from here on the handler stops it itself */
+    if (stops_before > 0)
+        hf_runner_stop(runner);
+    stops_before = 0;
 }
 
 static void tell_phase(enum hf_runner_phase phase, void *user) {
@@ -143,7 +162,7 @@ static int run_node(struct hfi_session *session, const struct hf_runner_options 
     hf_error_init(&error);
     if (hf_runner_new(session->store, options, &runner, &error) != 0)
         return hfi_complain(&error);
-    watch_signals(runner);
+    hand_signals_to(runner);
     hfi_reload_start(&reload, runner, &session->config, path);
     hfi_pacemaker_start(&pacemaker, runner);
     int result = hf_runner_run(runner, &error);
@@ -161,6 +180,7 @@ static int run_node(struct hfi_session *session, const struct hf_runner_options 
 static int run(const struct hfi_options *options) {
     struct hfi_session session;
     struct hf_runner_options runner;
+    watch_signals();
     if (!hfi_manner()->quiet)
         hf_log_set(hfi_manner()->verbose ? HF_LOG_DEBUG : HF_LOG_INFO, NULL, NULL);
     int code = hfi_session_open(&session, options, HFI_SESSION_SECRETS | HFI_SESSION_CREATE | HFI_SESSION_CHECK);

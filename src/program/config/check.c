@@ -11,7 +11,6 @@
 #include "program/config/config.h"
 #include "program/config/bind.h"
 
-#define DEFAULT_EXECUTIONS 6
 #define AFTER_DRAIN_MS 6000 /* told handlers end, then children are killed */
 static const int64_t default_waits_ms[] = {60000, 300000, 1800000, 7200000}; /* [S0.6] */
 
@@ -68,7 +67,7 @@ static void check_job(struct hfi_config *config, const struct hfi_job_setting *j
     ladder.curve_length = given ? policy.curve_length : sizeof default_waits_ms / sizeof *default_waits_ms;
     ladder.max_executions = policy.max_executions > 0 ? policy.max_executions
                             : given                   ? policy.curve_length + 1
-                                                      : DEFAULT_EXECUTIONS;
+                                                      : HFI_DEFAULT_EXECUTIONS;
     ladder.repeatable = job->repeatable;
     ladder.execution_timeout_ms = job->execution_timeout_ms >= 0 ? job->execution_timeout_ms : config->settings.execution_timeout_ms;
     ladder.max_calls_per_job = config->settings.max_calls_per_job;

@@ -122,8 +122,14 @@ const struct hfi_limit_setting *hfi_config_limit(const struct hfi_config *config
 
 /* One level of precedence under the closer ones that are in `policy` already. */
 static void add_level(const struct hfi_curve_setting *level, struct hf_curve_options *policy) {
-    if (policy->curve_length > 0)
-        return; /* a closer curve replaces the whole policy */
+    if (policy->curve_length > 0) { /* a closer curve replaces the whole policy, but a formula has no number of executions */
+        const struct hf_curve_options *behind = &level->options;
+        if (policy->formula && policy->max_executions == 0)
+            policy->max_executions = behind->max_executions > 0                     ? behind->max_executions
+                                     : behind->curve_length > 0 && !behind->formula ? behind->curve_length + 1
+                                                                                    : 0;
+        return;
+    }
     uint32_t executions = policy->max_executions;
     if (level->given || executions == 0)
         *policy = level->options;
@@ -140,4 +146,6 @@ void hfi_config_policy(const struct hfi_config *config, const struct hfi_job_set
     if (of_queue)
         add_level(&of_queue->curve, policy);
     add_level(&config->settings.curve, policy);
+    if (policy->formula && policy->max_executions == 0)
+        policy->max_executions = HFI_DEFAULT_EXECUTIONS;
 }

@@ -70,9 +70,10 @@ const struct hfi_limit_setting *hfi_config_limit(const struct hfi_config *config
 
 /*
  * The policy of a job of this type in this queue by the configuration alone: type, then queue, then defaults; the
- * closest `curve` replaces all, max_executions alone keeps it. `max_executions` and `curve_length` stay 0 when no level
- * says anything.
+ * closest `curve` replaces all, max_executions alone keeps it, a formula keeps max_executions. Those and `curve_length`
+ * stay 0 when no level says anything, but for a formula's max_executions.
  */
+#define HFI_DEFAULT_EXECUTIONS 6
 void hfi_config_policy(const struct hfi_config *config, const struct hfi_job_setting *job, const char *queue,
                        struct hf_curve_options *policy);
 

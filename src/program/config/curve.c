@@ -49,7 +49,8 @@ static void from_form(struct hfi_binding *binding, const struct hfi_node *node, 
                     : hf_curve_polynomial(options, form.power, form.plus_ms, form.jitter);
     options->jitter = form.jitter;
     if (code != 0)
-        hfi_bind_error(binding, "config.curve", node, NULL, "%s", hf_strerror(code));
+        hfi_bind_error(binding, "config.curve", node, "base is 1ms or more, factor 1 to 1000, poly 1 to 8, jitter 0 to 1",
+                       "no waits can be worked out of it: %s", hf_strerror(code));
 }
 
 void hfi_bind_curve(struct hfi_binding *binding, const struct hfi_node *node, struct hfi_curve_setting *setting) {

@@ -302,6 +302,9 @@ void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
         check_outbox(binding, &outboxes[i]);
     for (size_t i = 0; i < settings->outboxes.count; i++)
         check_outbox_file(binding, settings, i);
+    if (settings->node && (!*settings->node || strlen(settings->node) > 120))
+        hfi_bind_error(binding, "config.name", hfi_tree_nearest(config->root, "node.name"), "choose another one",
+                       "a node's name has 1 to 120 bytes");
     check_store(binding, config);
     check_never_retry(binding, &settings->never_retry, hfi_tree_nearest(config->root, "defaults.never_retry"));
 }
