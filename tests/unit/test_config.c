@@ -318,43 +318,6 @@ static void curves_are_worked_out(void **state) {
     hfi_config_free(&config);
 }
 
-/* S2.1, S2.3, S2.13: a formula says how long to wait, not how often: whoever stands behind it does, 6 in the end [S0.6]. */
-static void a_formula_keeps_the_number_of_executions_S2_3(void **state) {
-    static const struct {
-        const char *text, *queue;
-        uint32_t executions;
-    } cases[] = {
-        {"jobs: {j: {kind: noop, curve: {base: 1s}}}\n", "default", 6}, /* and not one more than there are waits in a table */
-        {"jobs: {j: {kind: noop, curve: {base: 2s, cap: 5m}}}\n", "default", 6},
-        {"jobs: {j: {kind: noop, curve: {poly: 4, plus: 15s}}}\n", "default", 6},
-        {"defaults: {max_executions: 10}\njobs: {j: {kind: noop, curve: {base: 1s}}}\n", "default", 10},
-        {"defaults: {curve: [1s, 2s]}\njobs: {j: {kind: noop, curve: {base: 1s}}}\n", "default", 3},
-        {"defaults: {curve: {base: 1s}, max_executions: 9}\njobs: {j: {kind: noop}}\n", "default", 9},
-        {"defaults: {max_executions: 10}\nqueues: {q: {max_executions: 4}}\njobs: {j: {kind: noop, curve: {base: 1s}}}\n", "q", 4},
-        {"queues: {q: {curve: {base: 1s}}}\ndefaults: {max_executions: 7}\njobs: {j: {kind: noop}}\n", "q", 7},
-        {"jobs: {j: {kind: noop, max_executions: 3, curve: {base: 1s}}}\n", "default", 3},
-        {"defaults: {max_executions: 10}\njobs: {j: {kind: noop, curve: [5s, 5m, 5h]}}\n", "default", 4}, /* S4.1: a list is whole */
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct hfi_config config;
-        struct hf_curve_options policy;
-        assert_int_equal(READ(&config, cases[i].text), 0);
-        hfi_config_policy(&config, hfi_config_job(&config, "j"), cases[i].queue, &policy);
-        assert_int_equal(policy.max_executions > 0 ? policy.max_executions : policy.curve_length + 1, cases[i].executions);
-        hfi_config_free(&config);
-    }
-}
-
-/* A node's name has the bounds of all names. */
-static void the_name_of_a_node_is_bounded(void **state) {
-    char text[200];
-    (void)state;
-    snprintf(text, sizeof text, "node: {name: %0121d}\n", 0);
-    expect(text, "config.name", 1, 14);
-    expect("node: {name: \"\"}\n", "config.name", 1, 14);
-}
-
 /* S3.9: how often to ask and how long a command may take are settings; the schema comes with the first open (test_sqlite_open). */
 static void polls_and_limits_are_settings_S3_9(void **state) {
     struct hfi_config config;
@@ -609,8 +572,6 @@ int main(void) {
         cmocka_unit_test(labels_and_abandonment_arrive),
         cmocka_unit_test(safety_of_a_downstream_arrives),
         cmocka_unit_test(curves_are_worked_out),
-        cmocka_unit_test(a_formula_keeps_the_number_of_executions_S2_3),
-        cmocka_unit_test(the_name_of_a_node_is_bounded),
         cmocka_unit_test(polls_and_limits_are_settings_S3_9),
         cmocka_unit_test(the_closest_curve_replaces_and_executions_alone_keep_it),
         cmocka_unit_test(f5_downstreams_start_with_the_defaults),

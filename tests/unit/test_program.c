@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The program's small parts: words, suggestions, base64, JSON cut out of text, printable text. */
+/* The program's small parts: words, suggestions, base64, JSON cut out of text, printable text; policies by the configuration. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "program/base64.h"
 #include "program/compact.h"
+#include "program/config/config.h"
 #include "program/memory.h"
 #include "program/nearest.h"
 #include "program/output.h"
 #include "program/words.h"
+
+#define READ(config, text) hfi_config_read(config, "c.yaml", text, strlen(text), HFI_CONFIG_SECRETS | HFI_CONFIG_STORE)
 
 static void numbers_are_plain_decimal(void **state) {
     int64_t whole = 0;
@@ -107,11 +111,55 @@ static void spans_have_two_units(void **state) {
     assert_string_equal(hfi_show_span(86400000, text), "1d");
 }
 
+/* S2.1, S2.3, S2.13: a formula says how long to wait, not how often: whoever stands behind it does, 6 in the end [S0.6]. */
+static void a_formula_keeps_the_number_of_executions_S2_3(void **state) {
+    static const struct {
+        const char *text, *queue;
+        uint32_t executions;
+    } cases[] = {
+        {"jobs: {j: {kind: noop, curve: {base: 1s}}}\n", "default", 6}, /* and not one more than there are waits in a table */
+        {"jobs: {j: {kind: noop, curve: {base: 2s, cap: 5m}}}\n", "default", 6},
+        {"jobs: {j: {kind: noop, curve: {poly: 4, plus: 15s}}}\n", "default", 6},
+        {"defaults: {max_executions: 10}\njobs: {j: {kind: noop, curve: {base: 1s}}}\n", "default", 10},
+        {"defaults: {curve: [1s, 2s]}\njobs: {j: {kind: noop, curve: {base: 1s}}}\n", "default", 3},
+        {"defaults: {curve: {base: 1s}, max_executions: 9}\njobs: {j: {kind: noop}}\n", "default", 9},
+        {"defaults: {max_executions: 10}\nqueues: {q: {max_executions: 4}}\njobs: {j: {kind: noop, curve: {base: 1s}}}\n", "q", 4},
+        {"queues: {q: {curve: {base: 1s}}}\ndefaults: {max_executions: 7}\njobs: {j: {kind: noop}}\n", "q", 7},
+        {"jobs: {j: {kind: noop, max_executions: 3, curve: {base: 1s}}}\n", "default", 3},
+        {"defaults: {max_executions: 10}\njobs: {j: {kind: noop, curve: [5s, 5m, 5h]}}\n", "default", 4}, /* S4.1: a list is whole */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hfi_config config;
+        struct hf_curve_options policy;
+        assert_int_equal(READ(&config, cases[i].text), 0);
+        hfi_config_policy(&config, hfi_config_job(&config, "j"), cases[i].queue, &policy);
+        assert_int_equal(policy.max_executions > 0 ? policy.max_executions : policy.curve_length + 1, cases[i].executions);
+        hfi_config_free(&config);
+    }
+}
+
+/* A node's name has the bounds of all names. */
+static void the_name_of_a_node_is_bounded(void **state) {
+    char text[200];
+    (void)state;
+    snprintf(text, sizeof text, "node: {name: %0121d}\n", 0);
+    const char *const texts[] = {text, "node: {name: \"\"}\n"};
+    for (size_t i = 0; i < 2; i++) {
+        struct hfi_config config;
+        assert_int_equal(READ(&config, texts[i]), HF_ECONFIG);
+        assert_string_equal(config.problems.first->rule, "config.name");
+        assert_int_equal(config.problems.first->column, 14);
+        hfi_config_free(&config);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_plain_decimal),      cmocka_unit_test(suggestions_are_near_or_none),
         cmocka_unit_test(base64_has_one_spelling),        cmocka_unit_test(payloads_keep_their_numbers),
         cmocka_unit_test(control_characters_do_not_reach_a_terminal), cmocka_unit_test(spans_have_two_units),
+        cmocka_unit_test(a_formula_keeps_the_number_of_executions_S2_3), cmocka_unit_test(the_name_of_a_node_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }
