@@ -180,6 +180,7 @@ struct hf_dead_view {
     const char *settled_by, *settled_reason;
     int64_t new_job_id;
     const char *new_job_outcome; /* "" until the new job ended */
+    int64_t task_id;             /* the redrive task that made the new job; 0 none */
 };
 
 HF_API const char *hf_job_state_name(int state);     /* "unknown" for others */

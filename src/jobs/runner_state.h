@@ -216,6 +216,11 @@ struct hfi_runner {
     bool release_out;
     bool release_wanted; /* children were left over, or may have been */
     struct hf_mono released_at; /* the last scan of all that wait began */
+    struct hfi_op_redrive_step redrive_op;
+    struct hfi_timer redrive_timer;
+    struct hf_mono redrive_at;
+    bool redrive_out;
+    bool redrive_wanted; /* some task is due, or may be */
     struct hfi_op_quarantine quarantine_op;
     bool nodes_out, sweep_out, expire_out, prune_out, quarantine_out;
     bool looked; /* a NODES answer came: it is known who lives */
@@ -321,6 +326,12 @@ void hfi_tidy_stop(struct hfi_runner *runner);
 bool hfi_tidy_idle(const struct hfi_runner *runner); /* no child is left over that somebody freed */
 void hfi_tidy_left(struct hfi_runner *runner, const struct hfi_op *op); /* what came back may have left children */
 void hfi_tidy_released(struct hfi_runner *runner, uint32_t released_now); /* by the end of an execution */
+
+/* redriver.c */
+void hfi_redriver_begin(struct hfi_runner *runner);
+void hfi_redriver_round(struct hfi_runner *runner);
+void hfi_redriver_stop(struct hfi_runner *runner);
+bool hfi_redriver_idle(const struct hfi_runner *runner); /* no task is due */
 
 /* park.c */
 int hfi_park_init(struct hfi_runner *runner);

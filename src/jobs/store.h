@@ -11,6 +11,7 @@
 #include "holdfast/store.h"
 #include "jobs/limit.h"
 #include "jobs/record.h"
+#include "jobs/redriving.h"
 #include "jobs/rulebook.h"
 #include "jobs/transition.h"
 
@@ -25,7 +26,7 @@
 #define HFI_OP_MAP(X)                                                                                        \
     X(PUT) X(JOIN) X(BEAT) X(LEAVE) X(NODES) X(LANES) X(CLAIM) X(APPLY) X(SWEEP) X(EXPIRE) X(QUARANTINE)     \
         X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(SHARE) X(ALERTS) X(ALERT_END) X(POISON) \
-        X(NOTE) X(PRUNE) X(RELEASE)
+        X(NOTE) X(PRUNE) X(RELEASE) X(REDRIVE_TASK) X(REDRIVE_STEP) X(REDRIVE_CANCEL)
 enum hfi_op_kind {
 #define HFI_OP_MEMBER(name) HFI_OP_##name,
     HFI_OP_MAP(HFI_OP_MEMBER)
@@ -263,9 +264,34 @@ struct hfi_op_redrive { /* HF_EEXIST: another job (new_job) holds its unique key
     struct hfi_op op;
     int64_t dead_id;
     const struct hf_dead_action *action;
+    int64_t task; /* the redrive task it is done for; 0 none */
     struct hf_wall now;
     int64_t new_job; /* out; on HF_ESTATE the job it was redriven to before, or 0 */
     int32_t status;  /* out on HF_ESTATE */
+};
+/* Begins a redrive task as hfi_redrive_begin made it, with total and upper_id; running, due at once. */
+struct hfi_op_redrive_task {
+    struct hfi_op op;
+    const struct hfi_redrive_task *task;
+    struct hf_wall now;
+    int64_t id; /* out */
+};
+/* Some of the due task that waits longest, or of this one; HF_ENOENT: no such one. A full disk makes it wait. */
+struct hfi_op_redrive_step {
+    struct hfi_op op;
+    int64_t id; /* 0: any */
+    struct hf_wall now;
+    bool found;                   /* out: there was one; else nothing is due */
+    uint32_t redriven;            /* out: jobs that it made */
+    struct hfi_redrive_task task; /* out: as it is now */
+    int64_t next_due_us;          /* out: of all that run; INT64_MAX none */
+};
+struct hfi_op_redrive_cancel { /* HF_ENOENT, HF_ESTATE: it has ended */
+    struct hfi_op op;
+    int64_t id;
+    const char *actor, *reason;
+    struct hf_wall now;
+    int32_t was; /* out on HF_ESTATE */
 };
 struct hfi_op_settle { /* resolve, discard */
     struct hfi_op op;
@@ -397,6 +423,8 @@ struct hfi_store_ops {
     int (*list_limits)(struct hfi_store *self, struct hf_limit_list **list, struct hf_error *error);
     int (*list_downstreams)(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
     int (*list_dead)(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list, struct hf_error *error);
+    int (*group_dead)(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_group_list **list, struct hf_error *error);
+    int (*list_redrives)(struct hfi_store *self, const struct hf_redrive_filter *filter, struct hf_redrive_list **list, struct hf_error *error);
     int (*get_dead)(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error);
     int (*look)(struct hfi_store *self, struct hf_store_info *info);
     int (*doctor)(struct hfi_store *self, hf_doctor_fn report, void *user, struct hf_error *error);

@@ -194,3 +194,13 @@ char *hfi_fingerprint_print(uint64_t fingerprint, char *text) {
     snprintf(text, 17, "%016" PRIx64, fingerprint);
     return text;
 }
+
+bool hfi_dead_fits(const struct hf_dead_view *view, const struct hf_dead_filter *filter) {
+    return (filter->status < 0 || view->status == filter->status) &&
+           (filter->death_class < 0 || view->death_class == filter->death_class) &&
+           (!filter->type || strcmp(view->type, filter->type) == 0) &&
+           (!filter->queue || strcmp(view->queue, filter->queue) == 0) &&
+           (!filter->error_type || hfi_dotted_prefix(filter->error_type, view->error_type)) &&
+           (!filter->fingerprint || strcmp(view->fingerprint, filter->fingerprint) == 0) &&
+           view->dead_at_us >= filter->since_us && (filter->task_id == 0 || view->task_id == filter->task_id);
+}

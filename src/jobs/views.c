@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The snapshots behind hf_job_list, hf_job, hf_dead_list, hf_dead, hf_queue_list, hf_limit_list and hf_downstream_list:
+ * The snapshots behind hf_job_list, hf_job, hf_dead_list, hf_dead, hf_dead_group_list, hf_redrive_list, hf_queue_list, hf_limit_list and hf_downstream_list:
  * rows with the texts they point to, all in one owner. Must never point into a store: a snapshot outlives what it was
  * taken of. One thread at a time.
  */
@@ -193,6 +193,18 @@ static const size_t dead_texts[] = {
 static const size_t dead_bytes[] = {FIELD(hf_dead_view, payload), FIELD(hf_dead_view, payload_length)};
 static const struct shape dead_shape = {sizeof(struct hf_dead_view), dead_texts, COUNT(dead_texts), dead_bytes, 1};
 
+static const size_t group_texts[] = {
+    FIELD(hf_dead_group_view, fingerprint), FIELD(hf_dead_group_view, type),          FIELD(hf_dead_group_view, downstream),
+    FIELD(hf_dead_group_view, error_type),  FIELD(hf_dead_group_view, error_message), FIELD(hf_dead_group_view, rule),
+};
+static const struct shape group_shape = {sizeof(struct hf_dead_group_view), group_texts, COUNT(group_texts), NULL, 0};
+
+static const size_t redrive_texts[] = {
+    FIELD(hf_redrive_view, actor), FIELD(hf_redrive_view, reason),     FIELD(hf_redrive_view, note),        FIELD(hf_redrive_view, type),
+    FIELD(hf_redrive_view, queue), FIELD(hf_redrive_view, error_type), FIELD(hf_redrive_view, fingerprint),
+};
+static const struct shape redrive_shape = {sizeof(struct hf_redrive_view), redrive_texts, COUNT(redrive_texts), NULL, 0};
+
 static const size_t queue_texts[] = {FIELD(hf_queue_view, name)};
 static const struct shape queue_shape = {sizeof(struct hf_queue_view), queue_texts, 1, NULL, 0};
 
@@ -206,6 +218,14 @@ struct hf_job_list {
     struct snapshot snapshot;
 };
 struct hf_dead_list {
+    struct snapshot snapshot;
+};
+struct hf_dead_group_list {
+    struct snapshot snapshot;
+    uint64_t total;
+    int64_t newest;
+};
+struct hf_redrive_list {
     struct snapshot snapshot;
 };
 struct hf_queue_list {
@@ -245,6 +265,8 @@ struct hf_dead {
     }
 LIST(job_list, hf_job_view)
 LIST(dead_list, hf_dead_view)
+LIST(dead_group_list, hf_dead_group_view)
+LIST(redrive_list, hf_redrive_view)
 LIST(queue_list, hf_queue_view)
 LIST(limit_list, hf_limit_view)
 LIST(downstream_list, hf_downstream_row)
@@ -273,6 +295,32 @@ void hfi_dead_list_set_next(struct hf_dead_list *list, int64_t cursor) {
 }
 
 int64_t hf_dead_list_next(const struct hf_dead_list *list) {
+    return list->snapshot.next;
+}
+
+int hfi_dead_group_list_add(struct hf_dead_group_list *list, const struct hf_dead_group_view *row) {
+    list->total += row->count;
+    list->newest = row->example_id > list->newest ? row->example_id : list->newest;
+    return list->snapshot.count < HF_DEAD_GROUPS_MAX ? add(&list->snapshot, &group_shape, row, false) : 0;
+}
+
+int64_t hfi_dead_group_list_newest(const struct hf_dead_group_list *list) {
+    return list->newest;
+}
+
+uint64_t hf_dead_group_list_total(const struct hf_dead_group_list *list) {
+    return list->total;
+}
+
+int hfi_redrive_list_add(struct hf_redrive_list *list, const struct hf_redrive_view *row) {
+    return add(&list->snapshot, &redrive_shape, row, false);
+}
+
+void hfi_redrive_list_set_next(struct hf_redrive_list *list, int64_t cursor) {
+    list->snapshot.next = cursor;
+}
+
+int64_t hf_redrive_list_next(const struct hf_redrive_list *list) {
     return list->snapshot.next;
 }
 

@@ -26,6 +26,17 @@ int hfi_dead_list_add(struct hf_dead_list *list, const struct hf_dead_view *row)
 void hfi_dead_list_set_next(struct hf_dead_list *list, int64_t cursor);
 int hfi_dead_new(const struct hf_dead_view *row, struct hf_dead **dead); /* with payload and detail */
 
+int hfi_dead_group_list_new(struct hf_dead_group_list **list);
+/* Counted in the total; kept while there is room in HF_DEAD_GROUPS_MAX. */
+int hfi_dead_group_list_add(struct hf_dead_group_list *list, const struct hf_dead_group_view *row);
+int64_t hfi_dead_group_list_newest(const struct hf_dead_group_list *list); /* the highest id in all groups; 0 none */
+/* Does the filter take it? Not asked: its cursor and limit. */
+bool hfi_dead_fits(const struct hf_dead_view *view, const struct hf_dead_filter *filter);
+
+int hfi_redrive_list_new(struct hf_redrive_list **list);
+int hfi_redrive_list_add(struct hf_redrive_list *list, const struct hf_redrive_view *row);
+void hfi_redrive_list_set_next(struct hf_redrive_list *list, int64_t cursor);
+
 int hfi_queue_list_new(struct hf_queue_list **list);
 int hfi_queue_list_add(struct hf_queue_list *list, const struct hf_queue_view *row);
 int hfi_limit_list_new(struct hf_limit_list **list);

@@ -68,8 +68,10 @@ static void tell_outcome(struct hfi_memory *store, struct hfi_memory_job *row) {
     row->awaited = false;
     for (size_t i = 0; i < store->deads.count; i++) {
         struct hfi_memory_dead *dead = store->deads.items[i];
-        if (dead->new_job_id == row->job->id && !dead->new_job_outcome[0])
-            dead->new_job_outcome = hf_job_state_name(row->job->state);
+        if (dead->new_job_id != row->job->id || dead->new_job_outcome[0])
+            continue;
+        dead->new_job_outcome = hf_job_state_name(row->job->state);
+        hfi_memory_redrive_job_ended(store, dead->task_id, row->job->state);
     }
 }
 

@@ -37,12 +37,13 @@ static void drop_verdict(struct verdict *verdict) {
 }
 
 static void settle(struct hfi_memory_dead *dead, struct verdict *verdict, int32_t status, struct hf_wall now,
-                   int64_t new_job) {
+                   int64_t new_job, int64_t task) {
     dead->status = status;
     dead->settled_at_us = now.us;
     dead->settled_by = verdict->by;
     dead->settled_reason = verdict->reason;
     dead->new_job_id = new_job;
+    dead->task_id = task;
 }
 
 static struct hfi_memory_dead *last_death(struct hfi_memory *store, const struct hfi_job *job) {
@@ -94,7 +95,7 @@ int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op) {
         return code;
     }
     if (dead)
-        settle(dead, &verdict, HF_DEAD_REDRIVEN, op->now, op->id);
+        settle(dead, &verdict, HF_DEAD_REDRIVEN, op->now, op->id, 0);
     else
         drop_verdict(&verdict);
     row->awaited |= dead != NULL;
@@ -139,7 +140,7 @@ int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op) {
     }
     op->new_job = row->job->id;
     row->awaited = true;
-    settle(dead, &verdict, HF_DEAD_REDRIVEN, op->now, op->new_job);
+    settle(dead, &verdict, HF_DEAD_REDRIVEN, op->now, op->new_job, op->task);
     return 0;
 }
 
@@ -183,7 +184,7 @@ int hfi_memory_settle(struct hfi_memory *store, struct hfi_op_settle *op) {
         return HF_ESTATE;
     int code = make_verdict(&verdict, op->action->actor, op->action->reason);
     if (code == 0)
-        settle(dead, &verdict, (int32_t)op->status, op->now, 0);
+        settle(dead, &verdict, (int32_t)op->status, op->now, 0, 0);
     else
         drop_verdict(&verdict);
     return code;

@@ -118,9 +118,8 @@ int hfi_memory_get_job(struct hfi_store *self, int64_t id, struct hf_job **job, 
     return hfi_fail(error, code, "job", NULL, code == HF_ENOENT ? "%lld does not exist" : "%lld", (long long)id);
 }
 
-/* `fingerprint` has 17 bytes. */
-static void fill_dead(struct hfi_memory *store, const struct hfi_memory_dead *dead, struct hf_dead_view *view,
-                      char *fingerprint) {
+void hfi_memory_dead_view(struct hfi_memory *store, const struct hfi_memory_dead *dead, struct hf_dead_view *view,
+                          char *fingerprint) {
     const struct hfi_job *job = dead->job;
     const struct hfi_death *death = &dead->death;
     *view = (struct hf_dead_view){
@@ -157,17 +156,8 @@ static void fill_dead(struct hfi_memory *store, const struct hfi_memory_dead *de
         .settled_reason = word(dead->settled_reason),
         .new_job_id = dead->new_job_id,
         .new_job_outcome = dead->new_job_outcome,
+        .task_id = dead->task_id,
     };
-}
-
-static bool dead_fits(const struct hf_dead_view *view, const struct hf_dead_filter *filter) {
-    return (filter->status < 0 || view->status == filter->status) &&
-           (filter->death_class < 0 || view->death_class == filter->death_class) &&
-           (!filter->type || strcmp(view->type, filter->type) == 0) &&
-           (!filter->queue || strcmp(view->queue, filter->queue) == 0) &&
-           (!filter->error_type || hfi_dotted_prefix(filter->error_type, view->error_type)) &&
-           (!filter->fingerprint || strcmp(view->fingerprint, filter->fingerprint) == 0) &&
-           view->dead_at_us >= filter->since_us;
 }
 
 int hfi_memory_list_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list,
@@ -183,8 +173,8 @@ int hfi_memory_list_dead(struct hfi_store *self, const struct hf_dead_filter *fi
         struct hf_dead_view view;
         if (filter->after_id > 0 && dead->id >= filter->after_id)
             continue;
-        fill_dead(store, dead, &view, fingerprint);
-        if (!dead_fits(&view, filter))
+        hfi_memory_dead_view(store, dead, &view, fingerprint);
+        if (!hfi_dead_fits(&view, filter))
             continue;
         if (hf_dead_list_count(*list) == limit) {
             hfi_dead_list_set_next(*list, last);
@@ -210,7 +200,7 @@ int hfi_memory_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dea
     const struct hfi_memory_dead *row = hfi_memory_find_dead(store, id);
     if (row) {
         struct hf_dead_view view;
-        fill_dead(store, row, &view, fingerprint);
+        hfi_memory_dead_view(store, row, &view, fingerprint);
         code = hfi_dead_new(&view, dead);
     }
     pthread_mutex_unlock(&store->lock);

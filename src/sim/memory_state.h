@@ -80,7 +80,7 @@ struct hfi_memory_dead {
     char *detail;
     uint32_t max_executions;
     int32_t status;
-    int64_t settled_at_us, new_job_id;
+    int64_t settled_at_us, new_job_id, task_id;
     char *settled_by, *settled_reason;
     const char *new_job_outcome;
 };
@@ -134,6 +134,7 @@ struct hfi_memory {
     struct hfi_array lanes;      /* by id, which is the index + 1 */
     struct hfi_array deads;      /* by id */
     struct hfi_array alerts;     /* by id */
+    struct hfi_array redrives;   /* tasks, by id, the index + 1 */
     struct hfi_array nodes;      /* by id, the index + 1; the gone stay for their names */
     struct hfi_array paused;     /* queues */
     struct hfi_array downstreams;
@@ -230,6 +231,14 @@ int hfi_memory_settle(struct hfi_memory *store, struct hfi_op_settle *op);
 int hfi_memory_alerts(struct hfi_memory *store, struct hfi_op_alerts *op);
 int hfi_memory_alert_end(struct hfi_memory *store, struct hfi_op_alert_end *op);
 
+/* memory_redriving.c */
+void hfi_memory_redrive_job_ended(struct hfi_memory *store, int64_t task, int job_state);
+int hfi_memory_redrive_task(struct hfi_memory *store, struct hfi_op_redrive_task *op);
+int hfi_memory_redrive_step(struct hfi_memory *store, struct hfi_op_redrive_step *op);
+int hfi_memory_redrive_cancel(struct hfi_memory *store, struct hfi_op_redrive_cancel *op);
+int hfi_memory_list_redrives(struct hfi_store *self, const struct hf_redrive_filter *filter, struct hf_redrive_list **list,
+                             struct hf_error *error); /* takes the lock itself */
+
 /* memory_nodes.c */
 const char *hfi_memory_node_name(struct hfi_memory *store, int64_t node);
 int hfi_memory_join(struct hfi_memory *store, struct hfi_op_join *op);
@@ -255,6 +264,11 @@ int hfi_memory_get_job(struct hfi_store *self, int64_t id, struct hf_job **job, 
 int hfi_memory_list_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list,
                          struct hf_error *error);
 int hfi_memory_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error);
+int hfi_memory_group_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_group_list **list,
+                          struct hf_error *error);
+/* `fingerprint` has 17 bytes. */
+void hfi_memory_dead_view(struct hfi_memory *store, const struct hfi_memory_dead *dead, struct hf_dead_view *view,
+                          char *fingerprint);
 int hfi_memory_count_jobs(struct hfi_store *self, struct hf_job_counts *counts, struct hf_error *error);
 int hfi_memory_list_queues(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error);
 int hfi_memory_list_limits(struct hfi_store *self, struct hf_limit_list **list, struct hf_error *error);

@@ -39,6 +39,9 @@ static int run(struct hfi_memory *store, struct hfi_op *op) {
         RUN(NOTE, note, hfi_memory_note)
         RUN(PRUNE, prune, hfi_memory_prune)
         RUN(RELEASE, release, hfi_memory_release)
+        RUN(REDRIVE_TASK, redrive_task, hfi_memory_redrive_task)
+        RUN(REDRIVE_STEP, redrive_step, hfi_memory_redrive_step)
+        RUN(REDRIVE_CANCEL, redrive_cancel, hfi_memory_redrive_cancel)
     default:
         return HF_EINVAL;
     }
@@ -86,6 +89,8 @@ static void free_rows(struct hfi_memory *store) {
         hfi_memory_dead_free(store->deads.items[i]);
     for (size_t i = 0; i < store->alerts.count; i++)
         hfi_free(store->alerts.items[i]);
+    for (size_t i = 0; i < store->redrives.count; i++)
+        hfi_free(store->redrives.items[i]);
     for (size_t i = 0; i < store->nodes.count; i++)
         hfi_memory_node_free(store->nodes.items[i]);
     for (size_t i = 0; i < store->paused.count; i++) {
@@ -133,6 +138,7 @@ static void close_store(struct hfi_store *self) {
     hfi_free(store->lanes.items);
     hfi_free(store->deads.items);
     hfi_free(store->alerts.items);
+    hfi_free(store->redrives.items);
     hfi_free(store->nodes.items);
     hfi_free(store->paused.items);
     hfi_free(store->downstreams.items);
@@ -159,6 +165,8 @@ static const struct hfi_store_ops memory_ops = {
     .list_downstreams = hfi_memory_list_downstreams,
     .list_dead = hfi_memory_list_dead,
     .get_dead = hfi_memory_get_dead,
+    .group_dead = hfi_memory_group_dead,
+    .list_redrives = hfi_memory_list_redrives,
     .look = hfi_memory_look,
     .doctor = hfi_memory_doctor,
     .wake_fd = no_descriptor,

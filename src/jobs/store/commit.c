@@ -45,6 +45,9 @@ static int run(struct hfi_sqlite *store, struct hfi_op *op) {
         RUN(NOTE, note)
         RUN(PRUNE, prune)
         RUN(RELEASE, release)
+        RUN(REDRIVE_TASK, redrive_task)
+        RUN(REDRIVE_STEP, redrive_step)
+        RUN(REDRIVE_CANCEL, redrive_cancel)
 #undef RUN
     case HFI_OP_COUNT:
         break;

@@ -125,18 +125,22 @@ int hfi_sqlite_op_poison(struct hfi_sqlite *store, struct hfi_op_poison *op) {
     return hfi_sqlite_write_death(store, &change, 0, op->sinks, op->sink_count, &op->dead_id);
 }
 
-/* The letters this job was made of, or requeued for, learn how it ended. */
+/* The letters this job was made of, or requeued for, learn how it ended, and the redrive task that made it. */
 int hfi_sqlite_successor_ended(struct hfi_sqlite *store, const struct hfi_job *job) {
+    int64_t task = 0;
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_DEAD_SUCCESSOR);
     if (!statement)
         return store->fault;
     sqlite3_bind_int64(statement, 1, job->id);
     sqlite3_bind_text(statement, 2, hf_job_state_name(job->state), -1, SQLITE_STATIC);
-    return hfi_sql_run(store, statement);
+    while (hfi_sql_row(store, statement))
+        task = sqlite3_column_int64(statement, 0) > 0 ? sqlite3_column_int64(statement, 0) : task;
+    hfi_sql_done(statement);
+    return store->fault == 0 && task > 0 ? hfi_sqlite_redrive_job_ended(store, task, job->state) : store->fault;
 }
 
 int hfi_sqlite_settle(struct hfi_sqlite *store, int64_t dead_id, int status, struct hf_wall now, const char *actor,
-                      const char *reason, int64_t new_job) {
+                      const char *reason, int64_t new_job, int64_t task) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_DEAD_SETTLE);
     if (!statement)
         return store->fault;
@@ -146,6 +150,7 @@ int hfi_sqlite_settle(struct hfi_sqlite *store, int64_t dead_id, int status, str
     hfi_bind_text(statement, 4, actor);
     hfi_bind_text(statement, 5, reason);
     hfi_bind_number(statement, 6, new_job);
+    hfi_bind_number(statement, 7, task);
     if (hfi_sql_run(store, statement) != 0)
         return store->fault;
     return sqlite3_changes(store->db) > 0 ? 0 : HF_ESTATE;
@@ -157,7 +162,7 @@ int hfi_sqlite_op_settle(struct hfi_sqlite *store, struct hfi_op_settle *op) {
     op->was = 0;
     if (op->status != HF_DEAD_RESOLVED && op->status != HF_DEAD_DISCARDED)
         return hfi_fail(op->op.error, HF_EINVAL, "dead letter", NULL, "%d is no way to settle one", (int)op->status);
-    int code = hfi_sqlite_settle(store, op->dead_id, (int)op->status, op->now, op->action->actor, op->action->reason, 0);
+    int code = hfi_sqlite_settle(store, op->dead_id, (int)op->status, op->now, op->action->actor, op->action->reason, 0, 0);
     if (store->fault != 0)
         return store->fault;
     if (code == 0)

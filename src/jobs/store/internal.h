@@ -202,10 +202,17 @@ int hfi_sqlite_write_death(struct hfi_sqlite *store, const struct hfi_change *ch
 int hfi_sqlite_successor_ended(struct hfi_sqlite *store, const struct hfi_job *job);
 /* A settlement by a person, iff nothing settled it before: HF_ESTATE. */
 int hfi_sqlite_settle(struct hfi_sqlite *store, int64_t dead_id, int status, struct hf_wall now, const char *actor,
-                      const char *reason, int64_t new_job);
+                      const char *reason, int64_t new_job, int64_t task);
 int hfi_sqlite_op_redrive(struct hfi_sqlite *store, struct hfi_op_redrive *op);
 int hfi_sqlite_op_settle(struct hfi_sqlite *store, struct hfi_op_settle *op);
 int hfi_sqlite_op_poison(struct hfi_sqlite *store, struct hfi_op_poison *op);
+
+/* redriving.c: redrive tasks */
+void hfi_sqlite_read_redrive(sqlite3_stmt *statement, struct hfi_redrive_task *task); /* HFI_REDRIVE_COLUMNS */
+int hfi_sqlite_redrive_job_ended(struct hfi_sqlite *store, int64_t task, int job_state);
+int hfi_sqlite_op_redrive_task(struct hfi_sqlite *store, struct hfi_op_redrive_task *op);
+int hfi_sqlite_op_redrive_step(struct hfi_sqlite *store, struct hfi_op_redrive_step *op);
+int hfi_sqlite_op_redrive_cancel(struct hfi_sqlite *store, struct hfi_op_redrive_cancel *op);
 
 /* alerts.c, nodes.c, control.c, prune.c */
 int hfi_sqlite_op_alerts(struct hfi_sqlite *store, struct hfi_op_alerts *op);
@@ -261,6 +268,10 @@ int hfi_sqlite_list_limits(struct hfi_store *self, struct hf_limit_list **list, 
 int hfi_sqlite_list_downstreams(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
 int hfi_sqlite_list_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list,
                          struct hf_error *error);
+int hfi_sqlite_group_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_group_list **list,
+                          struct hf_error *error);
+int hfi_sqlite_list_redrives(struct hfi_store *self, const struct hf_redrive_filter *filter, struct hf_redrive_list **list,
+                             struct hf_error *error);
 int hfi_sqlite_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error);
 int hfi_sqlite_look(struct hfi_store *self, struct hf_store_info *info);
 int hfi_sqlite_doctor(struct hfi_store *self, hf_doctor_fn report, void *user, struct hf_error *error);

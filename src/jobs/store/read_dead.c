@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads of dead letters: pages, newest first, and one with payload and detail. As read.c does it. Any thread but loop
+ * Reads of dead letters: pages, newest first, groups, and one with payload and detail. As read.c does it. Any thread but loop
  * and writer.
  */
 #include <stdio.h>
@@ -15,8 +15,8 @@
     "id, job_id, status, death_class, death_no, executions, failures, executions_allowed, quarantined, source, "       \
     "source_message_id, type, queue, downstream, content_type, error_type, error_message, rule, correlation_id, node, " \
     "fingerprint, cause, job_created_at_us, dead_at_us, settled_at_us, settled_by, settled_reason, new_job_id, "       \
-    "new_job_outcome, ifnull(length(payload), 0), payload_cut"
-#define FIRST_WHOLE 31 /* detail, payload */
+    "new_job_outcome, ifnull(length(payload), 0), payload_cut, task_id"
+#define FIRST_WHOLE 32 /* detail, payload */
 
 static void fill(sqlite3_stmt *statement, struct hf_dead_view *view, bool whole) {
     *view = (struct hf_dead_view){
@@ -51,18 +51,23 @@ static void fill(sqlite3_stmt *statement, struct hf_dead_view *view, bool whole)
         .new_job_outcome = hfi_column_text(statement, 28),
         .payload_length = (size_t)sqlite3_column_int64(statement, 29),
         .payload_cut = sqlite3_column_int(statement, 30) != 0,
+        .task_id = sqlite3_column_int64(statement, 31),
         .detail = whole ? hfi_column_text(statement, FIRST_WHOLE) : "",
         .payload = whole ? sqlite3_column_blob(statement, FIRST_WHOLE + 1) : NULL,
     };
 }
 
-static void list_sql(char *sql, size_t room, const struct hf_dead_filter *filter) {
-    snprintf(sql, room,
-             "SELECT " COLUMNS " FROM dead_letters WHERE id < ?1%s%s%s%s%s%s%s ORDER BY id DESC LIMIT ?2",
-             filter->status >= 0 ? " AND status = ?3" : "", filter->death_class >= 0 ? " AND death_class = ?4" : "",
-             filter->type ? " AND type = ?5" : "", filter->queue ? " AND queue = ?6" : "",
+/* The conditions of a filter, each with a " AND " before it, into FILTER_MAX bytes; bind_filter gives ?3 to ?10. */
+#define FILTER_MAX 600
+static const char *filter_sql(char *sql, const struct hf_dead_filter *filter) {
+    snprintf(sql, FILTER_MAX, "%s%s%s%s%s%s%s%s",
+             filter->status == HF_DEAD_DEAD ? " AND status = 0" : filter->status >= 0 ? " AND status = ?3" : "",
+             filter->death_class >= 0 ? " AND death_class = ?4" : "", filter->type ? " AND type = ?5" : "",
+             filter->queue ? " AND queue = ?6" : "",
              filter->error_type ? " AND (error_type = ?7 OR substr(error_type, 1, length(?7) + 1) = ?7 || '.')" : "",
-             filter->fingerprint ? " AND fingerprint = ?8" : "", filter->since_us > 0 ? " AND dead_at_us >= ?9" : "");
+             filter->fingerprint ? " AND fingerprint = ?8" : "", filter->since_us > 0 ? " AND dead_at_us >= ?9" : "",
+             filter->task_id != 0 ? " AND task_id = ?10" : "");
+    return sql;
 }
 
 static void bind_given(sqlite3_stmt *statement, int at, const char *text) {
@@ -70,10 +75,8 @@ static void bind_given(sqlite3_stmt *statement, int at, const char *text) {
         sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
 }
 
-static void bind_filter(sqlite3_stmt *statement, const struct hf_dead_filter *filter, uint32_t limit) {
-    sqlite3_bind_int64(statement, 1, filter->after_id > 0 ? filter->after_id : INT64_MAX);
-    sqlite3_bind_int64(statement, 2, (int64_t)limit + 1);
-    if (filter->status >= 0)
+static void bind_filter(sqlite3_stmt *statement, const struct hf_dead_filter *filter) {
+    if (filter->status > 0)
         sqlite3_bind_int(statement, 3, filter->status);
     if (filter->death_class >= 0)
         sqlite3_bind_int(statement, 4, filter->death_class);
@@ -83,6 +86,8 @@ static void bind_filter(sqlite3_stmt *statement, const struct hf_dead_filter *fi
     bind_given(statement, 8, filter->fingerprint);
     if (filter->since_us > 0)
         sqlite3_bind_int64(statement, 9, filter->since_us);
+    if (filter->task_id != 0)
+        sqlite3_bind_int64(statement, 10, filter->task_id);
 }
 
 static int gather(sqlite3_stmt *statement, uint32_t limit, struct hf_dead_list *list) {
@@ -106,19 +111,22 @@ static int gather(sqlite3_stmt *statement, uint32_t limit, struct hf_dead_list *
 int hfi_sqlite_list_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list,
                          struct hf_error *error) {
     struct hfi_sqlite *store = hfi_sqlite_of(self);
-    char sql[1400];
+    char sql[1400], where[FILTER_MAX];
     sqlite3_stmt *statement = NULL;
     uint32_t limit = hfi_page_limit(filter->limit);
     struct hf_dead_list *made;
     *list = NULL;
     if (hfi_dead_list_new(&made) != 0)
         return hfi_fail(error, HF_ENOMEM, "dead letters", NULL, "out of memory");
-    list_sql(sql, sizeof sql, filter);
+    snprintf(sql, sizeof sql, "SELECT " COLUMNS " FROM dead_letters WHERE id < ?1%s ORDER BY id DESC LIMIT ?2",
+             filter_sql(where, filter));
     int code = hfi_sqlite_read_begin(store, error);
     if (code == 0) {
         int native = sqlite3_prepare_v2(store->reader, sql, -1, &statement, NULL);
         if (native == SQLITE_OK) {
-            bind_filter(statement, filter, limit);
+            sqlite3_bind_int64(statement, 1, filter->after_id > 0 ? filter->after_id : INT64_MAX);
+            sqlite3_bind_int64(statement, 2, (int64_t)limit + 1);
+            bind_filter(statement, filter);
             native = gather(statement, limit, made);
         }
         sqlite3_finalize(statement);
@@ -128,6 +136,65 @@ int hfi_sqlite_list_dead(struct hfi_store *self, const struct hf_dead_filter *fi
         *list = made;
     else
         hf_dead_list_free(made);
+    return code;
+}
+
+/*
+ * The newest of each fingerprint, beside the counts. Open ones without other filters come from dead_fingerprint alone.
+ * All groups come, so that the total is known; only the first ones are kept.
+ */
+static const char groups_sql[] =
+    "WITH g AS MATERIALIZED (SELECT fingerprint, count(*) AS letters, min(dead_at_us) AS first, max(dead_at_us) AS last, "
+    "max(id) AS newest FROM dead_letters WHERE 1%s GROUP BY fingerprint) "
+    "SELECT g.fingerprint, letters, first, last, newest, d.type, d.downstream, d.error_type, d.rule, d.error_message, "
+    "d.death_class FROM g JOIN dead_letters d ON d.id = newest ORDER BY letters DESC, newest DESC";
+
+static int gather_groups(sqlite3_stmt *statement, struct hf_dead_group_list *list) {
+    int native;
+    while ((native = sqlite3_step(statement)) == SQLITE_ROW) {
+        struct hf_dead_group_view view = {
+            .fingerprint = hfi_column_text(statement, 0),
+            .count = (uint64_t)sqlite3_column_int64(statement, 1),
+            .first_dead_at_us = sqlite3_column_int64(statement, 2),
+            .last_dead_at_us = sqlite3_column_int64(statement, 3),
+            .example_id = sqlite3_column_int64(statement, 4),
+            .type = hfi_column_text(statement, 5),
+            .downstream = hfi_column_text(statement, 6),
+            .error_type = hfi_column_text(statement, 7),
+            .rule = hfi_column_text(statement, 8),
+            .error_message = hfi_column_text(statement, 9),
+            .death_class = sqlite3_column_int(statement, 10),
+        };
+        if (hfi_dead_group_list_add(list, &view) != 0)
+            return SQLITE_NOMEM;
+    }
+    return native;
+}
+
+int hfi_sqlite_group_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_group_list **list,
+                          struct hf_error *error) {
+    struct hfi_sqlite *store = hfi_sqlite_of(self);
+    char sql[1400], where[FILTER_MAX];
+    sqlite3_stmt *statement = NULL;
+    struct hf_dead_group_list *made;
+    *list = NULL;
+    if (hfi_dead_group_list_new(&made) != 0)
+        return hfi_fail(error, HF_ENOMEM, "dead letters", NULL, "out of memory");
+    snprintf(sql, sizeof sql, groups_sql, filter_sql(where, filter));
+    int code = hfi_sqlite_read_begin(store, error);
+    if (code == 0) {
+        int native = sqlite3_prepare_v2(store->reader, sql, -1, &statement, NULL);
+        if (native == SQLITE_OK) {
+            bind_filter(statement, filter);
+            native = gather_groups(statement, made);
+        }
+        sqlite3_finalize(statement);
+        code = hfi_sqlite_read_end(store, native, "dead letters", error);
+    }
+    if (code == 0)
+        *list = made;
+    else
+        hf_dead_group_list_free(made);
     return code;
 }
 

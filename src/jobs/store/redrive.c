@@ -87,7 +87,7 @@ static int redrive(struct hfi_sqlite *store, struct hfi_op_redrive *op, sqlite3_
     int code = store->fault != 0 ? store->fault : make(store, op, &snapshot, sqlite3_column_int(statement, CUT) != 0);
     if (code != 0)
         return code;
-    code = hfi_sqlite_settle(store, op->dead_id, HF_DEAD_REDRIVEN, op->now, action->actor, action->reason, op->new_job);
+    code = hfi_sqlite_settle(store, op->dead_id, HF_DEAD_REDRIVEN, op->now, action->actor, action->reason, op->new_job, op->task);
     if (code != 0)
         return store->fault != 0 ? store->fault : hfi_sqlite_fault(store, SQLITE_CORRUPT); /* it was open a moment ago */
     return hfi_sqlite_audit(store, op->now, action->actor, "dead.redrive", "dead", op->dead_id, action->reason,
@@ -161,7 +161,7 @@ static int requeue(struct hfi_sqlite *store, struct hfi_op_requeue *op, const st
         return hfi_fail(op->op.error, HF_EEXIST, "unique key", "wait until that one has ended", "job %lld holds it",
                         (long long)op->other_job);
     if (letter != 0)
-        code = hfi_sqlite_settle(store, letter, HF_DEAD_REDRIVEN, op->now, op->actor, op->reason, job->id);
+        code = hfi_sqlite_settle(store, letter, HF_DEAD_REDRIVEN, op->now, op->actor, op->reason, job->id, 0);
     if (code != 0)
         return store->fault != 0 ? store->fault : hfi_sqlite_fault(store, SQLITE_CORRUPT); /* it was open a moment ago */
     hfi_hand_requeue(&hand, op);

@@ -64,7 +64,7 @@ static const char version_1_jobs[] =
     " error_class TEXT, error_type TEXT, rule TEXT, message TEXT,"
     " PRIMARY KEY(job_id, epoch, ended_at_us, event)) STRICT, WITHOUT ROWID;";
 
-static const char version_1_rest[] =
+static const char version_1_deaths[] =
     "CREATE TABLE dead_letters("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, job_id INTEGER, death_no INTEGER NOT NULL DEFAULT 1,"
     " status INTEGER NOT NULL DEFAULT 0, death_class INTEGER NOT NULL DEFAULT 0, quarantined INTEGER NOT NULL DEFAULT 0,"
@@ -75,19 +75,33 @@ static const char version_1_rest[] =
     " trace_context TEXT, tags TEXT, error_class TEXT, error_type TEXT, error_message TEXT, detail TEXT, rule TEXT,"
     " cause TEXT, node TEXT, fingerprint TEXT, job_created_at_us INTEGER, dead_at_us INTEGER NOT NULL, payload BLOB,"
     " settled_at_us INTEGER, settled_by TEXT, settled_reason TEXT, new_job_id INTEGER, new_job_outcome TEXT,"
-    " payload_cut INTEGER NOT NULL DEFAULT 0) STRICT;"
+    " payload_cut INTEGER NOT NULL DEFAULT 0, task_id INTEGER, origin TEXT) STRICT;"
     "CREATE UNIQUE INDEX dead_once ON dead_letters(job_id, death_no) WHERE job_id IS NOT NULL;"
-    "CREATE UNIQUE INDEX dead_message ON dead_letters(source, source_message_id) WHERE job_id IS NULL;"
+    "CREATE UNIQUE INDEX dead_message ON dead_letters(source, source_message_id) WHERE job_id IS NULL"
+    " AND origin IS NULL;"
+    /* Imported ones: `<store uuid>-<id>` of where they died. */
+    "CREATE UNIQUE INDEX dead_origin ON dead_letters(origin) WHERE origin IS NOT NULL;"
     "CREATE INDEX dead_status ON dead_letters(status);"
     "CREATE INDEX dead_settled ON dead_letters(settled_at_us) WHERE status > 0;"
-    "CREATE INDEX dead_fingerprint ON dead_letters(fingerprint) WHERE status = 0;"
+    "CREATE INDEX dead_fingerprint ON dead_letters(fingerprint, dead_at_us) WHERE status = 0;"
+    "CREATE INDEX dead_task ON dead_letters(task_id) WHERE task_id IS NOT NULL;"
     "CREATE INDEX dead_successor ON dead_letters(new_job_id) WHERE new_job_id IS NOT NULL;"
+    "CREATE TABLE redrives("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, state INTEGER NOT NULL, next_at_us INTEGER NOT NULL, after_id INTEGER NOT NULL,"
+    " redriven INTEGER NOT NULL, refused INTEGER NOT NULL, full_at_us INTEGER NOT NULL, ended_at_us INTEGER, note TEXT,"
+    " succeeded INTEGER NOT NULL, failed INTEGER NOT NULL, cancelled INTEGER NOT NULL, upper_id INTEGER NOT NULL,"
+    " total INTEGER NOT NULL, canary INTEGER NOT NULL, stop_permille INTEGER NOT NULL, rate_per_s REAL NOT NULL,"
+    " new_key INTEGER NOT NULL, death_class INTEGER NOT NULL, since_us INTEGER NOT NULL, type TEXT, queue TEXT,"
+    " error_type TEXT, fingerprint TEXT, actor TEXT NOT NULL, reason TEXT, created_at_us INTEGER NOT NULL) STRICT;"
+    "CREATE INDEX redrives_running ON redrives(next_at_us) WHERE state = 0;"
     "CREATE TABLE alerts("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, dead_id INTEGER NOT NULL, sink TEXT NOT NULL,"
     " state INTEGER NOT NULL DEFAULT 0," /* 0 to be sent, 1 sent, 2 undelivered */
     " next_at_us INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, owner INTEGER, epoch INTEGER NOT NULL DEFAULT 0,"
     " ended_at_us INTEGER, error_type TEXT, UNIQUE(dead_id, sink)) STRICT;"
-    "CREATE INDEX alerts_due ON alerts(sink, next_at_us) WHERE state = 0;"
+    "CREATE INDEX alerts_due ON alerts(sink, next_at_us) WHERE state = 0;";
+
+static const char version_1_rest[] =
     /* Rows stay after the node is gone, for the names in histories. */
     "CREATE TABLE nodes("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, host TEXT NOT NULL, boot TEXT NOT NULL,"
@@ -118,10 +132,11 @@ static const char version_1_rest[] =
     "CREATE INDEX audit_subject ON audit(subject, subject_id);"
     "INSERT INTO meta VALUES ('schema', 1), ('min_reader', 1), ('min_writer', 1), ('next_job', 1), ('control', 0);";
 
-static const char *const steps[][2] = {{version_1_jobs, version_1_rest}};
+#define PARTS_MAX 4
+static const char *const steps[][PARTS_MAX] = {{version_1_jobs, version_1_deaths, version_1_rest}};
 
 const char *hfi_schema_step(int to, int part) {
-    if (to < 1 || to > HFI_SCHEMA || part < 0 || part > 1)
+    if (to < 1 || to > HFI_SCHEMA || part < 0 || part >= PARTS_MAX)
         return NULL;
     return steps[to - 1][part];
 }

@@ -15,6 +15,11 @@
 #define HFI_JOB_COLUMN_COUNT 46
 #define HFI_JOB_FROM " FROM jobs j LEFT JOIN job_specs p ON p.id = iif(j.has_spec, j.id, NULL) "
 
+#define HFI_REDRIVE_COLUMNS                                                                                            \
+    "id, state, next_at_us, after_id, redriven, refused, full_at_us, ended_at_us, note, succeeded, failed, cancelled, " \
+    "upper_id, total, canary, stop_permille, rate_per_s, new_key, death_class, since_us, type, queue, error_type, "    \
+    "fingerprint, actor, reason, created_at_us "
+
 /* Beside them, for readers: what the writer has in its caches. */
 #define HFI_VIEW_COLUMNS                                                                                               \
     ", l.queue, l.type, l.downstream, l.breaker_key, l.limit_key, o.max_executions, n.name, s.forced, "                \
@@ -126,15 +131,29 @@
                 "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, "     \
                 "?26, ?27, ?28, ?29, ?30, ?31, (SELECT name FROM nodes WHERE id = ?32), ?33, ?34, ?35, ?36, ?37)")     \
     X(DEAD_OF_JOB, "SELECT id, status, new_job_id FROM dead_letters WHERE job_id = ?1 AND death_no = ?2")              \
-    X(DEAD_OF_MESSAGE, "SELECT id FROM dead_letters WHERE job_id IS NULL AND source = ?1 AND source_message_id = ?2")  \
+    X(DEAD_OF_MESSAGE, "SELECT id FROM dead_letters WHERE job_id IS NULL AND origin IS NULL "                           \
+                       "AND source = ?1 AND source_message_id = ?2")                                                   \
     X(DEAD_LOAD, "SELECT status, new_job_id, job_id, type, queue, downstream, breaker_key, limit_key, priority, "      \
                  "content_type, policy_id, max_executions, execution_timeout_ms, root_id, idempotency_key, "           \
                  "unique_key, correlation_id, trace_context, tags, payload, payload_cut "                               \
                  "FROM dead_letters WHERE id = ?1")                                                                    \
     X(DEAD_SETTLE, "UPDATE dead_letters SET status = ?2, settled_at_us = ?3, settled_by = ?4, settled_reason = ?5, "   \
-                   "new_job_id = ?6 WHERE id = ?1 AND status = 0")                                                     \
+                   "new_job_id = ?6, task_id = ?7 WHERE id = ?1 AND status = 0")                                                     \
     X(DEAD_SUCCESSOR, "UPDATE dead_letters SET new_job_outcome = ?2 WHERE new_job_id = ?1 "                             \
-                      "AND new_job_outcome IS NULL")  \
+                      "AND new_job_outcome IS NULL RETURNING task_id")                                                 \
+    X(DEAD_OPEN, "SELECT id, type, queue, death_class, error_type, fingerprint, dead_at_us FROM dead_letters "         \
+                 "WHERE status = 0 AND id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3")                                     \
+    X(REDRIVE_ADD, "INSERT INTO redrives(state, next_at_us, after_id, redriven, refused, full_at_us, succeeded, "      \
+                   "failed, cancelled, upper_id, total, canary, stop_permille, rate_per_s, new_key, death_class, "     \
+                   "since_us, type, queue, error_type, fingerprint, actor, reason, created_at_us) VALUES (0, ?1, 0, "  \
+                   "0, 0, 0, 0, 0, 0, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?1)")              \
+    X(REDRIVE_GET, "SELECT " HFI_REDRIVE_COLUMNS "FROM redrives WHERE id = ?1")                                        \
+    X(REDRIVE_DUE, "SELECT " HFI_REDRIVE_COLUMNS "FROM redrives WHERE state = 0 AND next_at_us <= ?1 "                 \
+                   "ORDER BY next_at_us LIMIT 1")                                                                      \
+    X(REDRIVE_NEXT, "SELECT next_at_us FROM redrives WHERE state = 0 ORDER BY next_at_us LIMIT 1")                     \
+    X(REDRIVE_SET, "UPDATE redrives SET state = ?2, next_at_us = ?3, after_id = ?4, redriven = ?5, refused = ?6, "     \
+                   "full_at_us = ?7, ended_at_us = ?8, note = ?9, succeeded = ?10, failed = ?11, cancelled = ?12 "     \
+                   "WHERE id = ?1")                                                                                    \
     X(AUDIT_ADD, "INSERT INTO audit(at_us, actor, action, subject, subject_id, reason, detail) "                       \
                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                                                \
     X(ALERT_ADD, "INSERT OR IGNORE INTO alerts(dead_id, sink, next_at_us) VALUES (?1, ?2, ?3)")                        \
