@@ -92,6 +92,15 @@ HF_API int hf_limit_check(const struct hf_limit_options *options, struct hf_erro
 enum hf_kind { HF_KIND_HTTP, HF_KIND_EXEC, HF_KIND_NATIVE, HF_KIND_NOOP, HF_KIND_PLUGIN };
 /* Where a handler runs: on a thread of the node, or in a process of its own for each execution (plugin.h). */
 enum hf_isolate { HF_ISOLATE_NONE, HF_ISOLATE_PROCESS };
+/*
+ * What a type's payloads are. One that is not is quarantined at its first start, type `payload.text` or `payload.json`. With
+ * anything but BYTES a command that exits with 65 (EX_DATAERR) says so as well: `payload.unreadable`.
+ */
+enum hf_payload {
+    HF_PAYLOAD_BYTES, /* anything */
+    HF_PAYLOAD_TEXT,  /* UTF-8 without NUL */
+    HF_PAYLOAD_JSON   /* one value of any kind, no name twice in an object */
+};
 
 /* A job type: its wire name and what its jobs are. Everything is copied. */
 struct hf_type_options {
@@ -109,7 +118,7 @@ struct hf_type_options {
      * http: in path, query, url and the values of headers a `{name}` stands for the top-level field of that name of the
      * payload, a JSON object then: text, whole number, true or false. It is percent-encoded, but for headers and a url
      * that is nothing else. What is missing, no such value, or would be a path segment . or .. ends the job for good
-     * with type `payload.field`. Elsewhere the payload is any bytes.
+     * with type `payload.field`, in quarantine. Elsewhere the payload is any bytes.
      */
     const char *path;        /* http: ""; the payload is the body */
     const char *query;       /* http: NULL; without the ?; may be secret */
@@ -137,6 +146,7 @@ struct hf_type_options {
     uint32_t max_processes;  /* of its user in all; root is not bound by it */
     const char *library;     /* plugin: absolute path of the shared object */
     enum hf_isolate isolate; /* native, plugin: HF_ISOLATE_NONE; needs `command`, the program that runs it: plugin.h */
+    enum hf_payload payload; /* HF_PAYLOAD_BYTES */
 };
 static inline void hf_type_options_init(struct hf_type_options *options) {
     memset(options, 0, sizeof *options);
@@ -322,14 +332,14 @@ HF_API struct hf_client *hf_runner_client(struct hf_runner *runner);
 
 /*
  * What a runner did since it was made. Every started execution ends in exactly one of these: started = succeeded +
- * retried + died + snoozed + cancelled + given_back + rejected + lost + running.
+ * retried + died + unreadable + snoozed + cancelled + given_back + rejected + lost + running.
  */
 struct hf_runner_counts {
     uint32_t size;
     uint64_t claimed, started, succeeded, retried, died, snoozed, cancelled, given_back, rejected;
     uint64_t lost;       /* executions whose end could not be recorded as theirs: the job had another owner by then */
     uint64_t running;    /* now, those included whose end is being written */
-    uint64_t quarantined; /* jobs of unknown types; never started */
+    uint64_t quarantined; /* jobs of unknown types, never started, and `unreadable` ones */
     uint64_t lapsed;     /* jobs taken from nodes that were gone, or that this one had lost track of */
     uint64_t orphaned;   /* of these: died with it */
     uint64_t expired;    /* ended unstarted, past expires_at */
@@ -346,6 +356,7 @@ struct hf_runner_counts {
     uint64_t abandoned_live; /* of these: handlers that have not returned, now */
     uint64_t late_loops;   /* loops without a sign of life for longer than watchdog_ms, now */
     uint64_t missed_beats; /* how often that was said */
+    uint64_t unreadable;   /* jobs whose handler could not read the payload: quarantined, as if never started */
 };
 static inline void hf_runner_counts_init(struct hf_runner_counts *counts) {
     memset(counts, 0, sizeof *counts);

@@ -28,7 +28,8 @@ enum hf_result {
     HF_RESULT_FAILED = 0x4802,
     HF_RESULT_PERMANENT = 0x4803,
     HF_RESULT_SNOOZE = 0x4804,
-    HF_RESULT_CANCEL = 0x4805
+    HF_RESULT_CANCEL = 0x4805,
+    HF_RESULT_UNREADABLE = 0x4806
 };
 
 /*
@@ -113,6 +114,12 @@ HF_API enum hf_result hf_work_ok(struct hf_work *work, const void *result, size_
 HF_API enum hf_result hf_work_end_as(struct hf_work *work, const struct hf_outcome *outcome); /* success, failure, rejected: as it is */
 HF_API enum hf_result hf_work_failed(struct hf_work *work, const char *error_type, const char *message);
 HF_API enum hf_result hf_work_permanent(struct hf_work *work, const char *error_type, const char *message);
+/*
+ * It cannot read the payload, and nothing was done: this job alone is quarantined, with a dead letter of class poison and
+ * type `payload.unreadable`, as if it had never run (the execution is not counted); it runs again only when a person lets it.
+ * Once a call of this execution has reached the wire it did run, and is dead, class poison, instead. Since 0.1.
+ */
+HF_API enum hf_result hf_work_unreadable(struct hf_work *work, const char *message);
 /*
  * After one of the failures above: an error inside it. never_retry also looks at the type of a single cause; two are
  * ambiguous and match nothing [S2.14]. Returns the result again. Since 0.1.

@@ -20,8 +20,12 @@ static void unknown_result(struct hf_outcome *outcome) {
     outcome->stage = HF_STAGE_HANDLER;
 }
 
+static bool called(const struct hf_work *work) {
+    return atomic_load(&work->attempts) > 0 || work->ending.outcome.attempts > 0;
+}
+
 static bool reached_a_wire(const struct hf_work *work) {
-    return atomic_load(&work->attempts) > 0 || atomic_load(&work->may_have_sent) || work->ending.outcome.attempts > 0;
+    return called(work) || atomic_load(&work->may_have_sent);
 }
 
 /* on_open: fail gives the plain behaviour: an open breaker is a failure, and the long curve waits it out [S0.30]. */
@@ -50,6 +54,16 @@ static void by_outcome(struct hfi_execution *execution, struct hfi_event *event)
     }
     event->kind = HFI_EVENT_REJECTED;
     event->delay_ms = outcome->retry_after_ms;
+}
+
+/* Nobody could read its payload, so it never ran [S1.14]; one whose call went out before that did. */
+static void unreadable(struct hfi_execution *execution, struct hfi_event *event) {
+    by_outcome(execution, event);
+    if (called(&execution->work))
+        return;
+    event->kind = HFI_EVENT_QUARANTINED;
+    event->error_type = event->outcome->error_type;
+    event->message = event->outcome->message;
 }
 
 static void timed_out(struct hfi_execution *execution, struct hfi_event *event) {
@@ -98,6 +112,9 @@ static void by_result(struct hfi_execution *execution, struct hfi_event *event) 
     case HF_RESULT_PERMANENT:
         by_outcome(execution, event);
         return;
+    case HF_RESULT_UNREADABLE:
+        unreadable(execution, event);
+        return;
     default:
         unknown_result(&ending->outcome);
         by_outcome(execution, event);
@@ -112,7 +129,8 @@ static bool proves_nothing_sent(const struct hf_outcome *outcome) {
 static bool by_stop(struct hfi_execution *execution, struct hfi_event *event) {
     const struct hf_work *work = &execution->work;
     enum hf_result result = work->ending.result;
-    bool said = result == HF_RESULT_OK || result == HF_RESULT_SNOOZE || result == HF_RESULT_CANCEL;
+    bool said = result == HF_RESULT_OK || result == HF_RESULT_SNOOZE || result == HF_RESULT_CANCEL ||
+                result == HF_RESULT_UNREADABLE;
     switch ((enum hfi_stop)atomic_load(&work->stop)) {
     case HFI_STOP_LOST: /* written nevertheless: by its epoch the store knows whether somebody else has the job by now */
         if (result == HF_RESULT_OK)
@@ -199,6 +217,8 @@ static void log_retry(const struct hfi_execution *execution) {
 
 static uint64_t *counter(struct hfi_runner *runner, const struct hfi_op_apply *op) {
     struct hf_runner_counts *counts = &runner->counts;
+    if (op->event.kind == HFI_EVENT_QUARANTINED)
+        return &counts->unreadable;
     if (op->change.has_death)
         return &counts->died;
     switch (op->event.kind) {
@@ -223,6 +243,7 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
     const struct hfi_op_apply *op = &execution->apply;
     pthread_mutex_lock(&runner->lock);
     ++*counter(runner, op);
+    runner->counts.quarantined += op->event.kind == HFI_EVENT_QUARANTINED;
     runner->counts.late += op->event.kind == HFI_EVENT_SUCCEEDED && op->event.late_ms > 0;
     runner->counts.running--;
     pthread_mutex_unlock(&runner->lock);

@@ -354,7 +354,7 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
     struct hfi_kind *kind = runner->kinds[hfi_runs_as(work->type)];
     hfi_log(HF_LOG_DEBUG, "job.start", HFI_I("job", job->id), HFI_S("type", job->type),
             HFI_I("execution", job->executions), NULL);
-    if (kind->ops->start(kind, work) != 0) {
+    if (!hfi_payload_reads(work) || kind->ops->start(kind, work) != 0) {
         not_begun(execution, HFI_STOP_NONE);
         return;
     }

@@ -6,6 +6,7 @@
  */
 #include "jobs/rulebook.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,9 +360,16 @@ static int add(struct hfi_rulebook *book, const struct hf_type_options *type, co
     entry->type.execution_timeout_ms = entry->type.options.execution_timeout_ms >= 0
                                            ? entry->type.options.execution_timeout_ms
                                            : book->execution_timeout_ms;
-    if (!add_policies(book, entry) || !add_never_retry(book, entry) || !insert(book, entry, at)) {
+    int64_t silence = entry->type.options.heartbeat_timeout_ms, limit = entry->type.execution_timeout_ms;
+    if (silence > 0 && limit > 0 && silence >= limit)
+        code = hfi_fail(error, HF_EINVAL, type->name, "make it shorter, or the execution timeout longer",
+                        "heartbeat_timeout_ms %" PRId64 " can never be over within execution_timeout_ms %" PRId64, silence,
+                        limit);
+    if (code == 0 && (!add_policies(book, entry) || !add_never_retry(book, entry) || !insert(book, entry, at)))
+        code = hfi_fail(error, HF_ENOMEM, "job type", NULL, NULL);
+    if (code != 0) {
         hfi_plugin_leave(&entry->type);
-        return hfi_fail(error, HF_ENOMEM, "job type", NULL, NULL);
+        return code;
     }
     entry->type.policy = *policy_of(book, entry, entry->type.options.queue);
     return 0;

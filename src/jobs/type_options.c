@@ -181,6 +181,9 @@ static int check(const struct hf_type_options *type, bool has_handler, struct hf
     if (type->heartbeat_timeout_ms > 0 && !handled)
         return hfi_fail(error, HF_EINVAL, type->name, "leave heartbeat_timeout out",
                         "only handlers can send heartbeats");
+    if ((unsigned)type->payload > HF_PAYLOAD_JSON)
+        return hfi_fail(error, HF_EINVAL, type->name, "HF_PAYLOAD_BYTES, _TEXT or _JSON", "payload %d is unknown",
+                        (int)type->payload);
     if (type->labels && !hfi_text_valid(type->labels, strlen(type->labels)))
         return hfi_fail(error, HF_ETEXT, type->name, "write them as UTF-8", "its labels are not valid UTF-8");
     if (has_handler != (type->kind == HF_KIND_NATIVE))

@@ -29,6 +29,16 @@ enum hf_result hfi_work_outcome(struct hf_work *work, const struct hf_outcome *o
                                 : HF_RESULT_FAILED;
 }
 
+void hfi_work_unreadable(struct hf_work *work, const char *error_type, const char *rule, const char *message) {
+    struct hf_outcome *outcome = &work->ending.outcome;
+    hfi_outcome_init(outcome);
+    hfi_outcome_set(outcome, HF_OUTCOME_FAILURE, HF_RETRY_NONE, HF_VERDICT_NEUTRAL, HF_CLASS_POISON, error_type, rule);
+    hfi_text_copy(outcome->message, sizeof outcome->message, message);
+    outcome->stage = HF_STAGE_LOCAL;
+    outcome->sent = HF_SENT_NO;
+    work->ending.result = HF_RESULT_UNREADABLE;
+}
+
 /* ------------------------------------------------------------------ readers */
 
 int64_t hf_work_job(const struct hf_work *work) {
@@ -202,6 +212,14 @@ enum hf_result hf_work_permanent(struct hf_work *work, const char *error_type, c
     return end_failed(work, HF_CLASS_PERMANENT, error_type, message);
 }
 
+enum hf_result hf_work_unreadable(struct hf_work *work, const char *message) {
+    if (!begin(work))
+        return UNSAID;
+    hfi_work_unreadable(work, "payload.unreadable", "handler.unreadable",
+                        message && message[0] ? message : "its handler cannot read the payload");
+    return end(work, HF_RESULT_UNREADABLE);
+}
+
 enum hf_result hf_work_cause(struct hf_work *work, const char *error_type) {
     struct hfi_ending *ending = &work->ending;
     if (!enter(work))
@@ -241,10 +259,14 @@ void hfi_work_unknown(struct hf_work *work, const char *type, const char *messag
     hfi_text_copy(work->ending.outcome.rule, sizeof work->ending.outcome.rule, type);
 }
 
+bool hfi_result_known(enum hf_result result) {
+    return result == HF_RESULT_OK || result == HF_RESULT_FAILED || result == HF_RESULT_PERMANENT ||
+           result == HF_RESULT_SNOOZE || result == HF_RESULT_CANCEL || result == HF_RESULT_UNREADABLE;
+}
+
 void hfi_work_judge(struct hf_work *work, enum hf_result returned) {
     enum hf_result recorded = work->ending.result;
-    bool known = recorded == HF_RESULT_OK || recorded == HF_RESULT_FAILED || recorded == HF_RESULT_PERMANENT ||
-                 recorded == HF_RESULT_SNOOZE || recorded == HF_RESULT_CANCEL;
+    bool known = hfi_result_known(recorded);
     if (known && returned == recorded)
         return;
     hfi_work_unknown(work, "handler.unknown_result",

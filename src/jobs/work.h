@@ -34,7 +34,7 @@ enum hfi_stop { /* numbered as enum hf_stop */
 /* How it ended, as the kind or handler says. */
 struct hfi_ending {
     enum hf_result result;      /* 0 = nobody said: a failure [S0.1] */
-    struct hf_outcome outcome;  /* FAILED, PERMANENT; also REJECTED through FAILED with that kind */
+    struct hf_outcome outcome;  /* FAILED, PERMANENT, UNREADABLE; also REJECTED through FAILED with that kind */
     int64_t delay_ms;           /* SNOOZE */
     int64_t until_us;           /* SNOOZE: wall; 0 = delay_ms says it */
     uint32_t causes;            /* of a failure */
@@ -104,8 +104,14 @@ struct hf_work {
 /* Fill the ending; also behind the public hf_work_…. */
 void hfi_ending_free(struct hfi_ending *ending);
 enum hf_result hfi_work_outcome(struct hf_work *work, const struct hf_outcome *outcome);
+/* Its payload means nothing to who should run it, and nothing was done: see hf_work_unreadable. */
+void hfi_work_unreadable(struct hf_work *work, const char *error_type, const char *rule, const char *message);
+/* Is it one of those that a handler can say? */
+bool hfi_result_known(enum hf_result result);
 /* What the handler returned against what it recorded: whatever is not the same is a failure [S0.1]. */
 void hfi_work_judge(struct hf_work *work, enum hf_result returned);
+/* Is the payload what its type says? False: its ending is that it cannot be read. */
+bool hfi_payload_reads(struct hf_work *work);
 /* A failure of the machinery around a handler. */
 void hfi_work_unknown(struct hf_work *work, const char *type, const char *message);
 /* The handler's last word was spoken: waits for its stop callback, then nothing of it is posted any more. False: it was

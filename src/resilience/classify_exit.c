@@ -19,6 +19,7 @@ static const struct row {
 } table[] = {
     {0, 0, HFI_EFFECT_OK, "exit.0", ""},
     {75, 75, HFI_EFFECT_DOWN, "exit.75", "EX_TEMPFAIL: try again"},
+    {65, 65, HFI_EFFECT_REFUSED, "exit.65", "EX_DATAERR; an exec job whose type says what payloads are is quarantined: it cannot read this one"},
     {64, 78, HFI_EFFECT_REFUSED, "exit.sysexits", "usage, data, configuration: the next time ends the same way"},
     {126, 126, HFI_EFFECT_DOWN_LATER, "exit.126", "found, but not executable; a deployment may mend it"},
     {127, 127, HFI_EFFECT_DOWN_LATER, "exit.127", "not found; a deployment may mend it"},

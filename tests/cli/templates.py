@@ -74,7 +74,7 @@ def values_in_their_places(folder):
     assert all(show(folder, job)['state'] == 'succeeded' for job in (good, number, raw, braces))
     for job in bad:
         shown = show(folder, job)
-        assert shown['state'] == 'dead' and shown['error_class'] == 'permanent', shown
+        assert shown['state'] == 'quarantined' and shown['error_class'] == 'poison' and shown['executions'] == 0, shown # S3.14
         assert shown['error_type'] in ('payload.field', 'payload.json') and 'Evil' not in json.dumps(shown['error_message']), shown
     seen = {path: (method, headers, body) for method, path, headers, body in server.seen}
     assert len(server.seen) == 4, server.seen
@@ -140,7 +140,7 @@ def hosts_of_strangers(folder):
     assert shown['state'] == 'dead' and shown['error_type'] == 'local.private_network', shown
     for job in wrong:
         shown = show(folder, job)
-        assert shown['state'] == 'dead' and shown['error_type'] == 'payload.field' and 'hush' not in shown['error_message'], shown
+        assert shown['state'] == 'quarantined' and shown['error_type'] == 'payload.field' and 'hush' not in shown['error_message'], shown
     good.shutdown()
     bad.shutdown()
 

@@ -97,6 +97,22 @@ static void exit_codes_are_classified_S0_1(void **state) {
     }
 }
 
+/* S3.14: the word of a command that cannot read a payload of the declared kind; one that was told to stop says nothing by it. */
+static void exit_65_is_an_unreadable_payload_S3_14(void **state) {
+    (void)state;
+    type.options.payload = HF_PAYLOAD_JSON;
+    run_script("echo 'line 3: what is a quux?' >&2; exit 65");
+    assert_failed("payload.unreadable", HF_RESULT_UNREADABLE);
+    assert_int_equal(work.ending.outcome.klass, HF_CLASS_POISON);
+    assert_non_null(strstr(work.ending.outcome.message, "what is a quux?"));
+    assert_non_null(strstr(work.ending.detail, "what is a quux?"));
+    tear_down(state);
+    set_up(state);
+    type.options.payload = HF_PAYLOAD_TEXT;
+    run_and_stop("trap 'exit 65' TERM; echo >$READY; while :; do sleep 0.01; done");
+    assert_failed("exit.65", HF_RESULT_PERMANENT);
+}
+
 static void what_cannot_start_is_permanent(void **state) {
     (void)state;
     static const struct {
@@ -427,6 +443,7 @@ int main(void) {
         TEST(floods_are_cut_and_drained),
         TEST(evidence_keeps_both_ends_I66),
         TEST(stdout_is_the_evidence_of_the_silent),
+        TEST(exit_65_is_an_unreadable_payload_S3_14),
         TEST(exit_codes_are_classified_S0_1),
         TEST(what_cannot_start_is_permanent),
         TEST(shortage_is_no_failure_of_the_job),

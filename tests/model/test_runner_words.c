@@ -220,7 +220,7 @@ static void reads_v2_only(struct hf_work *work) {
     size_t length;
     const char *payload = hf_work_payload(work, &length);
     bool known = length == 2 && memcmp(payload, "v2", 2) == 0;
-    finish(work, known ? hf_work_ok(work, NULL, 0) : hf_work_permanent(work, "payload.unreadable", "not of version 2"));
+    finish(work, known ? hf_work_ok(work, NULL, 0) : hf_work_unreadable(work, "not of version 2"));
 }
 
 static void a_payload_that_drifted_is_put_aside_S3_14(void **state) {
@@ -237,9 +237,10 @@ static void a_payload_that_drifted_is_put_aside_S3_14(void **state) {
     stage_advance(&stage, 900);
     assert_int_equal(play.starts, 0);
     stage_advance(&stage, 1000);
-    assert_int_equal(look(ids[0])->state, HF_JOB_DEAD);
-    assert_int_equal(look(ids[0])->executions, 1);
+    assert_int_equal(look(ids[0])->state, HF_JOB_QUARANTINED);
+    assert_int_equal(look(ids[0])->executions, 0); /* it never ran */
     assert_string_equal(look(ids[0])->error_type, "payload.unreadable");
+    assert_string_equal(look(ids[0])->error_class, "poison");
     assert_memory_equal(look(ids[0])->payload, "v1", 2);
     assert_int_equal(look(ids[1])->state, HF_JOB_SUCCEEDED);
     assert_false(stage_over(&stage, 0));

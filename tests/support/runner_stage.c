@@ -203,7 +203,7 @@ struct hf_runner_counts stage_counts(struct stage *stage, size_t node) {
     hfi_runner_counts(stage->nodes[node].runner, &counts);
     assert_int_equal(counts.started, counts.claimed);
     assert_int_equal(counts.started, counts.succeeded + counts.retried + counts.died + counts.snoozed +
-                                         counts.cancelled + counts.given_back + counts.rejected + counts.lost +
+                                         counts.cancelled + counts.given_back + counts.rejected + counts.lost + counts.unreadable +
                                          counts.running);
     return counts;
 }

@@ -104,6 +104,9 @@ static void defaults_of_types_and_queues_are_the_librarys(void **state) {
     assert_int_equal(made->execution_timeout_ms, type.execution_timeout_ms);
     assert_int_equal(made->kill_grace_ms, type.kill_grace_ms);
     assert_string_equal(made->labels, type.labels);
+    assert_int_equal(made->heartbeat_timeout_ms, type.heartbeat_timeout_ms);
+    assert_int_equal(made->abandon_after_ms, type.abandon_after_ms);
+    assert_int_equal(made->payload, type.payload);
     assert_null(made->curve);
     assert_int_equal(config.runner.queue_options->order, queue.order);
     assert_int_equal(config.runner.queue_options->weight, queue.weight);
@@ -227,6 +230,11 @@ static void labels_and_abandonment_arrive(void **state) {
     hfi_config_free(&config);
     assert_int_equal(READ(&config, "node: {abandon_after: none}"), 0);
     assert_int_equal(config.runner.abandon_after_ms, 0);
+    hfi_config_free(&config);
+    assert_int_equal(READ(&config, "jobs: {p: {kind: plugin, library: /p.so, heartbeat_timeout: 30s, abandon_after: none, payload: text}}"), 0);
+    assert_int_equal(config.runner.types->heartbeat_timeout_ms, 30000);
+    assert_int_equal(config.runner.types->abandon_after_ms, 0);
+    assert_int_equal(config.runner.types->payload, HF_PAYLOAD_TEXT);
     hfi_config_free(&config);
 }
 

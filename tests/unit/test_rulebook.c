@@ -265,6 +265,7 @@ static void wrong_types_are_refused_at_once(void **state) {
     REFUSED(HF_EINVAL, (type.kind = HF_KIND_EXEC, type.command = hole, type.command_length = 1,
                         type.environment = nameless, type.environment_length = 1));
     REFUSED(HF_EINVAL, type.execution_timeout_ms = -2);
+    REFUSED(HF_EINVAL, type.payload = (enum hf_payload)3);
     REFUSED(HF_EINVAL, type.curve = &curve);
     curve.curve_length = 1;
     curve.curve_ms[0] = -1;
@@ -282,6 +283,30 @@ static void wrong_types_are_refused_at_once(void **state) {
     assert_int_equal(hfi_rulebook_new(&options, &book, &error), HF_EINVAL);
     options.size = 0;
     assert_int_equal(hfi_rulebook_new(&options, &book, &error), HF_EINVAL);
+}
+
+static enum hf_result never_called(struct hf_work *work, void *user) {
+    (void)user;
+    return hf_work_ok(work, NULL, 0);
+}
+
+/* C10: silence that the timeout always ends first could never be told. */
+static void silence_fits_into_the_timeout(void **state) {
+    (void)state;
+    struct hfi_rulebook *book;
+    assert_int_equal(hfi_rulebook_new(&options, &book, &error), 0);
+    struct hf_type_options type = hf_type_native("n");
+    type.heartbeat_timeout_ms = options.execution_timeout_ms; /* the runner's, as the type has none */
+    assert_int_equal(hfi_rulebook_add(book, &type, never_called, NULL, &error), HF_EINVAL);
+    assert_non_null(strstr(error.why, "heartbeat_timeout_ms"));
+    type.heartbeat_timeout_ms--;
+    assert_int_equal(hfi_rulebook_add(book, &type, never_called, NULL, &error), 0);
+    type.name = "m";
+    type.heartbeat_timeout_ms = type.execution_timeout_ms = 500;
+    assert_int_equal(hfi_rulebook_add(book, &type, never_called, NULL, &error), HF_EINVAL);
+    type.execution_timeout_ms = 0;
+    assert_int_equal(hfi_rulebook_add(book, &type, never_called, NULL, &error), 0);
+    hfi_rulebook_free(book);
 }
 
 static void names_are_there_once(void **state) {
@@ -417,6 +442,7 @@ int main(void) {
         TEST(everything_is_copied),
         TEST(second_registration_is_refused_S0_8),
         TEST(wrong_types_are_refused_at_once),
+        TEST(silence_fits_into_the_timeout),
         TEST(names_are_there_once),
         TEST(arrays_step_by_their_own_size),
         TEST(downstream_says_how_long_to_wait),

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -151,7 +152,10 @@ static void fill_ending(struct run *run) {
         bool silent = run->err.kept.total == 0 && !is_isolated(run);
         ending->detail = hfi_capture_text(silent ? &run->out.kept : &run->err.kept);
     }
-    hfi_work_outcome(work, &outcome);
+    if (work->type->options.payload != HF_PAYLOAD_BYTES && !run->lost && !run->told && run->status.si_code == CLD_EXITED && run->status.si_status == EX_DATAERR)
+        hfi_work_unreadable(work, "payload.unreadable", "exec.unreadable", outcome.message);
+    else
+        hfi_work_outcome(work, &outcome);
 }
 
 static void finish(struct run *run) {

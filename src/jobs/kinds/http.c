@@ -97,18 +97,11 @@ static int64_t left_ms(const struct hf_work *work) {
     return left < 1 ? 1 : left;
 }
 
-/* The payload cannot make the call that the type describes: it never will. */
+/* The payload cannot make the call that the type describes: it never will [S3.14]. */
 static int refuse_payload(struct hf_work *work, int code, const struct hf_error *error) {
-    struct hf_outcome *outcome = &work->ending.outcome;
     if (code != HF_EINVAL)
         return refuse(work, code, "", error);
-    hfi_outcome_init(outcome);
-    hfi_outcome_set(outcome, HF_OUTCOME_FAILURE, HF_RETRY_NONE, HF_VERDICT_NEUTRAL, HF_CLASS_PERMANENT, error->what,
-                    "job.http.payload");
-    hfi_outcome_message(outcome, "%s", error->why);
-    outcome->stage = HF_STAGE_LOCAL;
-    outcome->sent = HF_SENT_NO;
-    work->ending.result = HF_RESULT_PERMANENT;
+    hfi_work_unreadable(work, error->what, "job.http.payload", error->why);
     return code;
 }
 

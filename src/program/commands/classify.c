@@ -170,7 +170,7 @@ static const char *explain_class(enum hf_class class_of) {
     case HF_CLASS_PERMANENT:
         return "the job is dead at once: another execution would fail the same way";
     default:
-        return "the job is quarantined: it cannot be read";
+        return "the job is dead at once, as poison: it harms whoever runs it";
     }
 }
 

@@ -217,7 +217,7 @@ static void init_item(const char *section, void *item) {
     if (strcmp(section, "jobs") == 0) {
         struct hfi_job_setting *job = item;
         job->curve.retries = -1;
-        job->execution_timeout_ms = -1;
+        job->execution_timeout_ms = job->abandon_after_ms = -1;
     }
 }
 

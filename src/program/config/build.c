@@ -172,6 +172,7 @@ static void build_handler(struct hfi_config *config, const struct hfi_job_settin
 
 static void build_type(struct hfi_config *config, const struct hfi_job_setting *from, struct hf_type_options *to) {
     static const enum hf_kind kinds[] = {HF_KIND_HTTP, HF_KIND_EXEC, HF_KIND_NOOP, HF_KIND_PLUGIN};
+    static const enum hf_payload payloads[] = {HF_PAYLOAD_BYTES, HF_PAYLOAD_TEXT, HF_PAYLOAD_JSON};
     hf_type_options_init(to);
     to->kind = kinds[from->kind];
     to->name = from->item.name;
@@ -196,6 +197,9 @@ static void build_type(struct hfi_config *config, const struct hfi_job_setting *
     to->environment_length = from->environment.count;
     to->directory = from->directory;
     to->kill_grace_ms = from->kill_grace_ms;
+    to->heartbeat_timeout_ms = from->heartbeat_timeout_ms;
+    to->abandon_after_ms = from->abandon_after_ms;
+    to->payload = payloads[from->payload];
     to->labels = from->labels;
     to->url = from->url;
     to->body_field = from->body_field;

@@ -102,14 +102,14 @@ struct hfi_job_setting {
     struct hfi_item item;
     int kind;
     const char *queue, *downstream, *method, *path, *query, *directory, *labels, *url, *body_field, *library;
-    int isolate;
+    int isolate, payload;
     int64_t max_memory, max_cpu_ms;
     uint32_t max_files, max_processes;
     struct hfi_headers headers;
     struct hfi_texts command, environment, never_retry;
     struct hfi_items rules;
     struct hfi_curve_setting curve;
-    int64_t execution_timeout_ms, kill_grace_ms;
+    int64_t execution_timeout_ms, kill_grace_ms, heartbeat_timeout_ms, abandon_after_ms;
     bool repeatable, send_key;
 };
 struct hfi_outbox_setting {

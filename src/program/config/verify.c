@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "holdfast/outbox.h"
+#include "holdfast/units.h"
 #include "program/config/bind.h"
 #include "program/config/config.h"
 #include "program/nearest.h"
@@ -86,6 +87,7 @@ static bool is_no_file(const char *path) {
 
 #define KIND(kind) (1u << (kind))
 #define ISOLATED (1u << 8) /* a plugin with isolate: process */
+#define THREAD (1u << 9)   /* a plugin without */
 
 /* Keys that say nothing for a job's kind are slips. */
 static void check_foreign(struct hfi_binding *binding, const struct hfi_job_setting *job) {
@@ -97,8 +99,9 @@ static void check_foreign(struct hfi_binding *binding, const struct hfi_job_sett
     } owners[] = {{"downstream", http}, {"method", http}, {"path", http}, {"query", http}, {"headers", http},
                   {"url", http}, {"body_field", http}, {"idempotency_key", http}, {"rules", http}, {"command", exec},
                   {"environment", child}, {"directory", child}, {"kill_grace", child}, {"rlimits", child},
-                  {"library", plugin}, {"isolate", plugin}};
-    unsigned own = KIND(job->kind) | (job->kind == HFI_JOB_PLUGIN && job->isolate != 0 ? ISOLATED : 0);
+                  {"library", plugin}, {"isolate", plugin}, {"heartbeat_timeout", plugin},
+                  {"abandon_after", THREAD}};
+    unsigned own = KIND(job->kind) | (job->kind != HFI_JOB_PLUGIN ? 0 : job->isolate != 0 ? ISOLATED : THREAD);
     for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
         const struct hfi_node *node = hfi_tree_child(job->item.node, owners[i].key);
         if (node && !(owners[i].kinds & own))
@@ -106,8 +109,20 @@ static void check_foreign(struct hfi_binding *binding, const struct hfi_job_sett
                            owners[i].kinds == http     ? "http"
                            : owners[i].kinds == plugin ? "plugin"
                            : owners[i].kinds == exec   ? "exec"
+                           : owners[i].kinds == THREAD ? "plugin without isolate"
                                                        : "exec, or plugin with isolate: process,");
     }
+}
+
+/* Silence that the timeout always ends first would never be noticed. */
+static void check_silence(struct hfi_binding *binding, const struct hfi_config *config, const struct hfi_job_setting *job) {
+    char silence[24], limit[24];
+    int64_t timeout = job->execution_timeout_ms >= 0 ? job->execution_timeout_ms : config->settings.execution_timeout_ms;
+    if (job->heartbeat_timeout_ms == 0 || timeout == 0 || job->heartbeat_timeout_ms < timeout)
+        return;
+    hfi_bind_error(binding, "config.heartbeat_timeout", at(&job->item, "heartbeat_timeout"), "make it shorter, or execution_timeout longer",
+                   "%s of silence do not fit into an execution_timeout of %s",
+                   hf_duration_print(job->heartbeat_timeout_ms, silence), hf_duration_print(timeout, limit));
 }
 
 static void check_target(struct hfi_binding *binding, const struct hfi_config *config, const struct hfi_job_setting *job) {
@@ -210,6 +225,7 @@ static void check_job(struct hfi_binding *binding, const struct hfi_config *conf
     if (!hfi_tree_child(job->item.node, "kind"))
         return; /* said already */
     check_foreign(binding, job);
+    check_silence(binding, config, job);
     if (job->kind == HFI_JOB_HTTP)
         check_http(binding, config, job);
     if (job->kind == HFI_JOB_EXEC)
