@@ -53,7 +53,7 @@ static struct hfi_lane *meet(struct hfi_runner *runner, const struct hfi_lane_ro
     struct hfi_lane *lane = NULL;
     bool unknown = false;
     if (hfi_lanes_add(&runner->lanes, row->lane, row->queue, type, site_of(runner, type, row->breaker_key), &lane) != 0 ||
-        hfi_lanes_limit(&runner->lanes, lane, row->limit_key, &unknown) != 0) {
+        hfi_park_host(runner, lane, row->breaker_key) != 0 || hfi_lanes_limit(&runner->lanes, lane, row->limit_key, &unknown) != 0) {
         hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "a lane"), NULL);
         return NULL;
     }
@@ -88,6 +88,8 @@ static void take_lanes(struct hfi_runner *runner) {
         if (op->running)
             hfi_lane_others(lane, row->limit_running, row->queue_running);
         lane->due = row->next_due_us <= op->now.us;
+        if (lane->due && lane->host != NULL)
+            hfi_park_settle(runner, lane);
         lane->paused = row->paused;
     }
     runner->many_due = due > MANY_DUE;

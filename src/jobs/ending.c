@@ -169,6 +169,7 @@ void hfi_ending_event(const struct hfi_runner *runner, struct hfi_execution *exe
     event->node = work->job->owner;
     event->breaker = execution->breaker;
     event->may_have_sent = atomic_load(&work->may_have_sent);
+    event->breaker_key = work->breaker_key;
     if (execution->abandoned) { /* what its handler says is its own thread's, and comes too late */
         event->kind = HFI_EVENT_LAPSED;
         event->error_type = execution->lapse_type;

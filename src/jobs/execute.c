@@ -62,6 +62,8 @@ void hfi_execute_over(struct hfi_execution *execution) {
     hfi_free(execution->work.job);
     execution->work.job = NULL;
     hfi_ending_free(&execution->work.ending);
+    hfi_free(execution->work.breaker_key);
+    execution->work.breaker_key = NULL;
     if (execution->work.type->async_handler != NULL) {
         keep_finished(runner, execution);
         return;

@@ -80,9 +80,14 @@ int hfi_lanes_init(struct hfi_lanes *lanes, const struct hf_runner_options *opti
     return 0;
 }
 
+static void free_lane(struct hfi_lane *lane) {
+    hfi_free(lane->host);
+    hfi_free(lane);
+}
+
 void hfi_lanes_end(struct hfi_lanes *lanes) {
     for (size_t i = 0; i < lanes->count; i++)
-        hfi_free(lanes->lanes[i]);
+        free_lane(lanes->lanes[i]);
     for (size_t i = 0; i < lanes->queue_count; i++) {
         hfi_free(lanes->queues[i]->lanes);
         hfi_free(lanes->queues[i]->open);
@@ -235,6 +240,7 @@ static bool may_take(struct hfi_lanes *lanes, struct hfi_lane *lane, struct hf_w
 
 static void take(struct hfi_lanes *lanes, struct hfi_lane *lane) {
     lane->grant++;
+    lane->used++;
     hfi_alone_take(&lanes->alone, lane);
     lane->queue->used[lane->pool]++;
     if (lane->queue->concurrency == 0)
@@ -252,6 +258,7 @@ static void take(struct hfi_lanes *lanes, struct hfi_lane *lane) {
 
 static void give_back(struct hfi_lanes *lanes, struct hfi_lane *lane) {
     hfi_alone_give(&lanes->alone, lane);
+    lane->used--;
     lane->queue->used[lane->pool]--;
     if (lane->queue->concurrency == 0)
         lanes->pool_used[lane->pool]--;

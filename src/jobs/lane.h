@@ -73,6 +73,8 @@ struct hfi_lane {
     bool alone;                   /* of suspects: see alone.h */
     uint32_t quota;               /* asked for at once */
     uint32_t grant;               /* of the round */
+    uint32_t used;                /* jobs reserved or running */
+    char *host;                   /* NULL, or the key of the host that its jobs call */
     uint32_t empty;               /* claims in a row that found nothing */
     int64_t hold_until_us;        /* monotonic; found nothing again and again */
     int64_t unknown_since_us;     /* monotonic; type unknown and due, 0 = not */

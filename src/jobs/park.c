@@ -34,9 +34,9 @@ int64_t hfi_park_unhealthy_since(const struct hfi_lane *lane) {
     return lane->site == NULL ? 0 : site_of(lane)->unhealthy_since_us;
 }
 
-struct hfi_site *hfi_park_site(struct hfi_runner *runner, const char *downstream) {
+struct hfi_site *hfi_park_site(struct hfi_runner *runner, const char *key) {
     for (size_t i = 0; i < runner->site_count; i++) {
-        if (strcmp(hf_downstream_name(runner->sites[i]->downstream), downstream) == 0)
+        if (strcmp(runner->sites[i]->key, key) == 0)
             return runner->sites[i];
     }
     return NULL;
@@ -62,6 +62,10 @@ static void look_at(struct hfi_runner *runner, struct hfi_site *site, struct hf_
     struct hfi_breaker_look look;
     hfi_breaker_look(&site->downstream->breaker, now, &look);
     site->state = look.state;
+    if (site->parent != NULL && site->parent->state == HF_BREAKER_ISOLATED) {
+        site->state = look.state = HF_BREAKER_ISOLATED; /* all of its hosts are */
+        allowance = hfi_downstream_allowance(site->parent->downstream, now, &retry_after_ms);
+    }
     allowance = hfi_share_limit(site, &look, allowance);
     site->ready_at_us = 0;
     slots->probing = site->parks && look.probe_ready;
@@ -130,7 +134,7 @@ static void downstream_done(struct hfi_op *op, void *user) {
         next_step(site);
         hfi_claim_poke(runner);
     } else if (runner->life == HFI_LIFE_RUNNING) {
-        hfi_log(HF_LOG_WARNING, "downstream.unwritten", HFI_S("downstream", hf_downstream_name(site->downstream)),
+        hfi_log(HF_LOG_WARNING, "downstream.unwritten", HFI_S("downstream", site->key),
                 HFI_S("why", hf_strerror(op->code)), NULL);
         site->phase_pending = site->phase_pending || wrote; /* with the next change or the next read */
     }
@@ -139,7 +143,7 @@ static void downstream_done(struct hfi_op *op, void *user) {
 }
 
 static void submit(struct hfi_site *site, unsigned set) {
-    site->op.key = hf_downstream_name(site->downstream);
+    site->op.key = site->key;
     site->op.set = set;
     site->busy = true;
     hfi_runner_submit(site->runner, &site->op.op, HFI_OP_DOWNSTREAM, downstream_done, site);
@@ -232,28 +236,32 @@ static void changed(const struct hfi_breaker_event *event, void *user) {
         site->runner->scheduler->ops->post(site->runner->scheduler, &site->task);
 }
 
-static void watch(struct hfi_site *site) {
+void hfi_park_watch(struct hfi_site *site) {
     site->watch = (struct hfi_watch){changed, site};
     atomic_store(&site->downstream->watch, &site->watch);
     next_step(site);
 }
 
-/* Takes over the list's reference. HF_ENOMEM: the reference is gone, and the runner keeps jobs of it back for nobody. */
-static int add_site(struct hfi_runner *runner, const struct hfi_listed *listed) {
+struct hfi_site *hfi_park_add(struct hfi_runner *runner, const char *key, struct hf_downstream *downstream) {
     struct hfi_site *site = hfi_alloc(sizeof *site);
-    struct hfi_site **sites = site == NULL ? NULL : hfi_realloc(runner->sites, (runner->site_count + 1) * sizeof *sites);
+    char *text = hfi_strdup(key);
+    struct hfi_site **sites = site == NULL || text == NULL
+                                  ? NULL
+                                  : hfi_realloc(runner->sites, (runner->site_count + 1) * sizeof *sites);
     if (sites == NULL) {
         hfi_free(site);
-        hf_downstream_unref(listed->downstream);
-        return HF_ENOMEM;
+        hfi_free(text);
+        hf_downstream_unref(downstream);
+        return NULL;
     }
     site->runner = runner;
-    site->downstream = listed->downstream;
+    site->key = text;
+    site->downstream = downstream;
     site->task.run = changed_here;
     site->task.user = site;
     sites[runner->site_count++] = site;
     runner->sites = sites;
-    return 0;
+    return site;
 }
 
 /* The same name, and another one if it was gone for a while. Takes over the reference. */
@@ -264,9 +272,13 @@ static void move_site(struct hfi_site *site, struct hf_downstream *downstream) {
         atomic_store(&before->watch, NULL);
         site->loaded = false;
         if (site->runner->life == HFI_LIFE_RUNNING)
-            watch(site);
+            hfi_park_watch(site);
     }
     hf_downstream_unref(before);
+}
+
+static bool parks(const struct hfi_site *site) {
+    return hfi_downstream_policy(site->downstream)->options.on_open == HF_ON_OPEN_PARK;
 }
 
 static int set_site(struct hfi_site *site, const struct hfi_listed *listed) {
@@ -275,7 +287,7 @@ static int set_site(struct hfi_site *site, const struct hfi_listed *listed) {
         return HF_ENOMEM;
     hfi_free(site->probe_path);
     site->probe_path = path;
-    site->parks = hfi_downstream_policy(site->downstream)->options.on_open == HF_ON_OPEN_PARK;
+    site->parks = parks(site);
     return 0;
 }
 
@@ -288,16 +300,16 @@ static int take_list(struct hfi_runner *runner) {
         return code;
     for (size_t i = 0; i < count; i++) {
         struct hfi_site *site = hfi_park_site(runner, hf_downstream_name(list[i].downstream));
-        int failed = 0;
         if (site == NULL)
-            failed = add_site(runner, &list[i]);
+            site = hfi_park_add(runner, hf_downstream_name(list[i].downstream), list[i].downstream);
         else
             move_site(site, list[i].downstream);
-        if (failed == 0)
-            failed = set_site(site == NULL ? runner->sites[runner->site_count - 1] : site, &list[i]);
+        int failed = site == NULL ? HF_ENOMEM : set_site(site, &list[i]);
         code = failed != 0 ? failed : code;
     }
     hfi_free(list);
+    for (size_t i = 0; i < runner->site_count; i++)
+        runner->sites[i]->parks = parks(runner->sites[i]); /* also of hosts, which are in no list */
     return code;
 }
 
@@ -307,7 +319,7 @@ int hfi_park_init(struct hfi_runner *runner) {
 
 void hfi_park_begin(struct hfi_runner *runner) {
     for (size_t i = 0; i < runner->site_count; i++)
-        watch(runner->sites[i]);
+        hfi_park_watch(runner->sites[i]);
 }
 
 void hfi_park_reload(struct hfi_runner *runner) {
@@ -316,7 +328,7 @@ void hfi_park_reload(struct hfi_runner *runner) {
     if (code != 0)
         hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "a reloaded downstream"), NULL);
     for (size_t i = known; i < runner->site_count && runner->life == HFI_LIFE_RUNNING; i++)
-        watch(runner->sites[i]);
+        hfi_park_watch(runner->sites[i]);
 }
 
 void hfi_park_rules(const struct hfi_lane *lane, struct hfi_rules *rules) {
@@ -336,6 +348,7 @@ void hfi_park_free(struct hfi_runner *runner) {
     for (size_t i = 0; i < runner->site_count; i++) {
         hf_downstream_unref(runner->sites[i]->downstream);
         hfi_free(runner->sites[i]->probe_path);
+        hfi_free(runner->sites[i]->key);
         hfi_free(runner->sites[i]);
     }
     hfi_free(runner->sites);

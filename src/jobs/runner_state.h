@@ -95,6 +95,8 @@ struct hfi_site {
     uint32_t share_held;           /* places of all nodes' that are this one's */
     int64_t share_at_us;           /* monotonic: not asked again before */
     bool share_busy;               /* the operation is out */
+    char *key;                     /* of its row: the downstream's name, or that of its host (key.h) */
+    struct hfi_site *parent;       /* of a host: that of its downstream; else NULL */
     bool break_waits;              /* the row's break, for the end of our own */
     struct hfi_op_share share_op;
     struct hfi_downstream_state stored; /* the row, as last seen */
@@ -341,7 +343,10 @@ void hfi_park_read(struct hfi_site *site);       /* its row, again */
 void hfi_park_reread(struct hfi_runner *runner); /* somebody wrote to the store's downstreams */
 int32_t hfi_park_state(const struct hfi_lane *lane); /* its breaker's, as of the last look, + 1; 0: it has none */
 int64_t hfi_park_ready_at_us(const struct hfi_runner *runner); /* the earliest site that keeps due lanes back; INT64_MAX */
-struct hfi_site *hfi_park_site(struct hfi_runner *runner, const char *downstream);
+struct hfi_site *hfi_park_site(struct hfi_runner *runner, const char *key);
+/* Takes over the reference to the downstream, whatever comes of it. NULL: no memory. */
+struct hfi_site *hfi_park_add(struct hfi_runner *runner, const char *key, struct hf_downstream *downstream);
+void hfi_park_watch(struct hfi_site *site); /* from now on it hears of its breaker; and reads its row */
 bool hfi_park_parks(const struct hfi_lane *lane);               /* is it kept back while its breaker is open? */
 bool hfi_park_keeps(const struct hfi_lane *lane); /* as of the last look: its due jobs count as parked */
 int64_t hfi_park_unhealthy_since(const struct hfi_lane *lane);  /* wall, µs; 0 = healthy */
@@ -351,6 +356,10 @@ void hfi_park_free(struct hfi_runner *runner);
 void hfi_park_reload(struct hfi_runner *runner);
 /* What the policy of the lane's downstream, as it is now, says about its jobs. */
 void hfi_park_rules(const struct hfi_lane *lane, struct hfi_rules *rules);
+
+/* park_hosts.c: hosts of per_host downstreams */
+int hfi_park_host(struct hfi_runner *runner, struct hfi_lane *lane, const char *breaker_key); /* of a new lane. HF_ENOMEM */
+void hfi_park_settle(struct hfi_runner *runner, struct hfi_lane *lane); /* a due lane of a host: under its own site */
 
 /* adopt.c */
 /* Takes over a row; `phase`: what it says about the break too. `untold`: this node's breaker has news that are not in it. */

@@ -80,7 +80,7 @@ static void shared(struct hfi_op *op, void *user) {
 static void ask(struct hfi_runner *runner, struct hfi_site *site, uint32_t want, uint32_t keep) {
     struct hfi_op_share *op = &site->share_op;
     bool probes = site->share_mode == HFI_SHARED_PROBES;
-    op->key = hf_downstream_name(site->downstream);
+    op->key = site->key;
     op->node = runner->node;
     op->want = want;
     op->keep = keep;

@@ -60,6 +60,8 @@ static void to_pending(const struct hfi_event *event, struct hfi_change *change,
     change->job.state = HF_JOB_PENDING;
     change->job.run_at_us = run_at_us;
     change->history.next_run_at_us = run_at_us;
+    if (event->breaker_key != NULL)
+        change->job.breaker_key = event->breaker_key;
 }
 
 static void to_end(const struct hfi_event *event, struct hfi_change *change, enum hf_job_state state) {

@@ -46,6 +46,7 @@ struct hfi_event {
     int64_t node;                     /* who does it; owner for CLAIMED */
     const struct hf_outcome *outcome; /* FAILED, REJECTED; SUCCEEDED may carry one for the history */
     int64_t delay_ms;                 /* SNOOZED; REJECTED: floor of the wait, 250 at least */
+    const char *breaker_key;          /* NULL, or where it waits from now on if it goes back to pending: the host it turned out to call */
     const char *error_type;           /* QUARANTINED, CANCELLED, LAPSED: `unknown_type`, `payload.undecodable`, `lease.lapsed` */
     const char *message;              /* CANCELLED, REQUEUED, CANCEL_ASKED: the reason; PARENT_DEAD: which parent */
     const char *detail;               /* NULL or full text (output of a process) for the dead letter; clean UTF-8 */

@@ -93,6 +93,7 @@ struct hf_work {
     void (*ended)(struct hf_work *work, void *user); /* the runner's: takes the work back */
     void *user;
     /* the kind's: */
+    char *breaker_key;            /* NULL, or of the host that it calls, which the job did not say; hfi_alloc, the runner frees it */
     void *kind_state;
     struct hfi_task task;
     /* the runner's: */

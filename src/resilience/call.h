@@ -30,6 +30,11 @@ void hfi_caller_end(struct hfi_caller *caller);  /* cancels every call; their `d
 void hfi_caller_free(struct hfi_caller *caller); /* no call is left; NULL is fine */
 /* Any thread; one reference for the caller. NULL: unknown. */
 struct hf_downstream *hfi_caller_downstream(struct hfi_caller *caller, const char *name);
+/*
+ * The host of that key (key.h) of a per_host downstream, with one reference, if it has a place in its registry or gets
+ * one. NULL: none, or no memory. `hosts_max`: how many that registry holds. Any thread.
+ */
+struct hf_downstream *hfi_caller_host_of_key(struct hfi_caller *caller, const char *key, uint32_t *hosts_max);
 /* As hf_client_host, hf_client_each and hf_client_check. */
 int hfi_caller_host(struct hfi_caller *caller, const char *name, const char *url, struct hf_downstream **downstream,
                     struct hf_error *error);

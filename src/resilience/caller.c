@@ -184,6 +184,18 @@ struct hf_downstream *hfi_caller_downstream(struct hfi_caller *caller, const cha
     return downstream;
 }
 
+struct hf_downstream *hfi_caller_host_of_key(struct hfi_caller *caller, const char *key, uint32_t *hosts_max) {
+    char host[HFI_KEY_LENGTH];
+    const char *name = hfi_host_key_split(key, host);
+    struct hfi_target *target = NULL;
+    if (!name || hfi_caller_host_target(caller, name, host, &target) != 0)
+        return NULL;
+    struct hf_downstream *downstream = target->origin ? hf_downstream_ref(target->downstream) : NULL;
+    *hosts_max = target->hosts_max;
+    hfi_target_unref(target);
+    return downstream;
+}
+
 int hfi_caller_host(struct hfi_caller *caller, const char *name, const char *url, struct hf_downstream **downstream,
                     struct hf_error *error) {
     char key[HFI_KEY_LENGTH];

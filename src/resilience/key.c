@@ -41,3 +41,22 @@ size_t hfi_key_print(const struct hfi_url *url, char *text) {
         to += snprintf(to, (size_t)(end - to), ":%u", url->port);
     return (size_t)(to - text);
 }
+
+void hfi_host_key_print(const struct hfi_url *url, const char *downstream, char *text) {
+    size_t length = hfi_key_print(url, text);
+    snprintf(text + length, HFI_HOST_KEY_LENGTH - length, "#%s", downstream);
+}
+
+const char *hfi_host_key_split(const char *key, char *host) {
+    char spelled[HFI_KEY_LENGTH];
+    struct hfi_url url;
+    size_t length = strcspn(key, "#");
+    if (key[length] == '\0' || key[length + 1] == '\0' || length >= HFI_KEY_LENGTH)
+        return NULL;
+    memcpy(host, key, length);
+    host[length] = '\0';
+    if (hfi_url_split(host, &url) != NULL)
+        return NULL;
+    hfi_key_print(&url, spelled);
+    return strcmp(spelled, host) == 0 ? key + length + 1 : NULL;
+}

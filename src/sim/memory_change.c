@@ -138,7 +138,8 @@ static int make_parts(struct hfi_memory *store, const struct hfi_rules *rules, s
                       struct hfi_staged *staged) {
     if (change->job.policy && !(change->job.policy = hfi_memory_policy(store, change->job.policy)))
         return HF_ENOMEM;
-    if (hfi_wants_alone(&change->job) != staged->row->lane->alone) {
+    if (hfi_wants_alone(&change->job) != staged->row->lane->alone ||
+        strcmp(change->job.breaker_key, staged->row->lane->breaker_key) != 0) {
         int32_t priority = change->job.priority;
         if (hfi_memory_lane_of(store, &change->job, &staged->lane) != 0 ||
             hfi_heap_reserve(&staged->lane->due[priority], staged->lane->members[priority] + 1) != 0)

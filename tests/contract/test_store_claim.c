@@ -376,6 +376,53 @@ static void a_rejection_takes_its_execution_back(void **state) { /* 3.3 */
     assert_string_equal(world_job(id)->not_before_reason, "breaker.open");
 }
 
+/* The lane of that breaker key, 0 none; `due`: has it due jobs? */
+static int64_t lane_of_breaker(const char *key, bool *due) {
+    struct hfi_op_lanes op = {.op = {.kind = HFI_OP_LANES}, .now = world.now};
+    int64_t found = 0;
+    assert_int_equal(world_do(&op.op), 0);
+    for (size_t i = 0; i < op.count; i++) {
+        if (strcmp(op.rows[i].breaker_key, key) != 0)
+            continue;
+        found = op.rows[i].lane;
+        *due = op.rows[i].next_due_us <= world.now.us;
+    }
+    hfi_free(op.rows);
+    return found;
+}
+
+static void a_job_waits_with_its_host_once_that_is_known(void **state) { /* 3.4 */
+    (void)state;
+    static const char dead[] = "http://dead.example#shop";
+    struct hf_outcome outcome;
+    bool due = false;
+    world_put_type("a");
+    world_put_type("a");
+    int64_t all = world_lane("default", "a");
+    struct hfi_job *job = world_start(all), *again, *none;
+    int64_t id = job->id;
+    hfi_outcome_init(&outcome);
+    hfi_outcome_rejected(&outcome, "breaker.open", 5000);
+    assert_int_equal(lane_of_breaker(dead, &due), 0);
+    assert_int_equal(APPLY(&job, REJECTED, .outcome = &outcome, .breaker_key = dead), 0);
+    world.now.us += 5 * SECOND;
+    int64_t lane = lane_of_breaker(dead, &due);
+    assert_true(lane > 0 && lane != all);
+    assert_true(due);
+    job = world_start(all); /* the other one stayed */
+    assert_non_null(job);
+    assert_int_not_equal(job->id, id);
+    assert_int_equal(world_claim(all, 1, true, &none), 0);
+    assert_int_equal(APPLY(&job, SUCCEEDED, .breaker_key = dead), 0); /* no lane is asked for what has ended */
+    assert_int_equal(world_claim(lane, 5, true, &again), 1);
+    assert_int_equal(again->id, id);
+    assert_string_equal(again->breaker_key, dead);
+    assert_int_equal(again->lane, lane);
+    assert_int_equal(APPLY(&again, SNOOZED, .delay_ms = 0), 0); /* and there it stays */
+    assert_int_equal(world_claim(lane, 5, true, &again), 1);
+    assert_int_equal(again->id, id);
+}
+
 WORLD_MAIN(WORLD_TEST(the_order_in_a_lane_is_priority_then_due_time_then_id),
            WORLD_TEST(lanes_are_taken_in_the_order_given_up_to_the_maximum_of_all),
            WORLD_TEST(probes_pass_over_jobs_with_nothing_to_spare),
@@ -387,4 +434,5 @@ WORLD_MAIN(WORLD_TEST(the_order_in_a_lane_is_priority_then_due_time_then_id),
            WORLD_TEST(expiry_respects_its_limit), WORLD_TEST(lanes_tell_what_is_new_and_what_is_due),
            WORLD_TEST(due_jobs_of_kept_lanes_are_counted), WORLD_TEST(success_is_recorded_once),
            WORLD_TEST(a_stale_owner_changes_nothing), WORLD_TEST(a_job_that_is_gone_is_stale),
-           WORLD_TEST(giving_back_and_snoozing_cost_no_failure), WORLD_TEST(a_rejection_takes_its_execution_back))
+           WORLD_TEST(giving_back_and_snoozing_cost_no_failure), WORLD_TEST(a_rejection_takes_its_execution_back),
+           WORLD_TEST(a_job_waits_with_its_host_once_that_is_known))

@@ -481,8 +481,56 @@ static void parked_jobs_give_up_in_the_end(void **state) {
     stage_close(&world.stage);
 }
 
+#define HOSTS 10
+#define ROUNDS 30
+
+static void put_for_hosts(struct world *world) {
+    char payload[80];
+    for (int host = 0; host < HOSTS; host++) {
+        const char *name = host == 0 ? "other" : "shop";
+        snprintf(payload, sizeof payload, "{\"url\": \"http://%s%d.example/in\"}", name, host);
+        struct hf_job_spec spec = hf_job_of("hook", payload);
+        spec.max_executions = 100;
+        stage_put(&world->stage, &spec);
+    }
+}
+
+/* 3.4: one of ten hosts is dead. Its jobs are refused once, as they did not say whom they call, and are parked with their
+   host from then on; those of the others pass it by. */
+static void a_dead_host_parks_its_own_jobs(void **state) {
+    (void)state;
+    static struct world world;
+    open_world(&world);
+    world.downstream.name = "hooks";
+    world.downstream.url = NULL;
+    world.downstream.per_host = true;
+    world.policy.breaker_min_calls = 5;
+    world.type = stage_http("hook", "hooks");
+    world.type.path = "";
+    world.type.url = "{url}";
+    world.other = hfi_script_code(5, 7, HF_SENT_NO);
+    stage_begin(&world.stage, 0, &world.options);
+    for (int round = 0; round < ROUNDS; round++) {
+        put_for_hosts(&world);
+        stage_advance(&world.stage, 20 * SECOND);
+        assert_int_equal(stage_jobs(&world.stage).succeeded, (round + 1) * (HOSTS - 1));
+    }
+    struct hf_runner_counts counts = stage_counts(&world.stage, 0);
+    uint64_t dead = hfi_scripted_started(world.stage.scripted) - ROUNDS * (HOSTS - 1);
+    assert_in_range(dead, 5, 3 * ROUNDS); /* until it opens, then probes */
+    assert_in_range(counts.rejected, 1, ROUNDS + 5);
+    assert_in_range(counts.claimed, 0, ROUNDS * HOSTS + dead + 5);
+    assert_in_range(counts.parked, ROUNDS / 2, ROUNDS);
+    assert_int_equal(counts.died, 0);
+    world.other = hfi_script_status(10, 200);
+    stage_advance(&world.stage, 7200 * SECOND);
+    assert_int_equal(stage_jobs(&world.stage).succeeded, ROUNDS * HOSTS);
+    stage_close(&world.stage);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_dead_host_parks_its_own_jobs),
         cmocka_unit_test(the_curve_is_ridden_to_its_end),
         cmocka_unit_test(a_permanent_failure_dies_at_once),
         cmocka_unit_test(an_outage_parks_jobs_and_the_ramp_lets_them_go),

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "jobs/kinds/template.h"
 #include "jobs/work.h"
+#include "resilience/key.h"
 
 #define JOB_HEADERS 2 /* besides the type's: Content-Type, Holdfast-Job */
 
@@ -123,6 +124,18 @@ static void fill_request(const struct hf_work *work, struct hf_request *request)
     request->rule_count = type->rule_count;
 }
 
+/* Each host of a per_host downstream has a breaker: should the job come back, it waits with those of its host. Without
+   memory for that it waits with all. */
+static void note_host(struct hf_work *work, const struct hf_request *request) {
+    char key[HFI_HOST_KEY_LENGTH];
+    struct hfi_url url;
+    if (request->url == NULL || hfi_url_split(request->url, &url) != NULL)
+        return;
+    hfi_host_key_print(&url, request->downstream, key);
+    if (strcmp(key, work->job->breaker_key) != 0)
+        work->breaker_key = hfi_strdup(key);
+}
+
 /* With its fields in place. 0 or how it was refused. */
 static int begin(struct http *http, struct hf_work *work, struct hf_request *request, struct hf_header *headers,
                  struct hfi_keep *keep) {
@@ -142,6 +155,7 @@ static int begin(struct http *http, struct hf_work *work, struct hf_request *req
     }
     if (code != 0)
         return refuse(work, code, request->downstream, &error);
+    note_host(work, request);
     work->kind_state = call;
     return 0;
 }

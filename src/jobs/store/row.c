@@ -155,7 +155,7 @@ static bool same_text(const char *a, const char *b) {
 
 /* Is the difference only in what HFI_JOB_HOT writes? */
 static bool only_hot(const struct hfi_job *from, const struct hfi_job *to) {
-    return from->snoozes == to->snoozes && from->crashes == to->crashes && from->give_backs == to->give_backs &&
+    return from->lane == to->lane && from->snoozes == to->snoozes && from->crashes == to->crashes && from->give_backs == to->give_backs &&
            from->deaths == to->deaths && from->expires_at_us == to->expires_at_us &&
            from->cancel_requested_at_us == to->cancel_requested_at_us && from->crash_window_us == to->crash_window_us &&
            from->waiting_since_us == to->waiting_since_us &&
@@ -205,7 +205,11 @@ static void bind_cold(struct hfi_sqlite *store, sqlite3_stmt *statement, const s
     sqlite3_bind_int64(statement, 31, to->lane);
 }
 
-/* Suspects wait in lanes of their own, so that nobody reads past them. */
+/* Suspects wait in lanes of their own, and so do the jobs of each breaker: nobody reads past them. */
+static bool other_lane(const struct hfi_job *from, const struct hfi_job *to) {
+    return hfi_wants_alone(from) != hfi_wants_alone(to) || !same_text(from->breaker_key, to->breaker_key);
+}
+
 static int change_lane(struct hfi_sqlite *store, struct hfi_job *job) {
     struct hfi_lane_texts lane = {.queue = job->queue, .type = job->type, .downstream = job->downstream,
                                   .breaker_key = job->breaker_key, .limit_key = job->limit_key,
@@ -215,7 +219,7 @@ static int change_lane(struct hfi_sqlite *store, struct hfi_job *job) {
 
 int hfi_sqlite_store_row(struct hfi_sqlite *store, const struct hfi_job *from, const struct hfi_job *to, bool *written) {
     struct hfi_job moved;
-    if (hfi_wants_alone(from) != hfi_wants_alone(to)) {
+    if (other_lane(from, to)) {
         moved = *to;
         to = &moved;
         if (change_lane(store, &moved) != 0)
