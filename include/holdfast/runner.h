@@ -223,6 +223,7 @@ struct hf_runner_options {
     int64_t keep_quarantined_ms;  /* 30 d */
     int64_t keep_dead_letters_ms; /* 90 d, settled ones only */
     int64_t keep_inbox_ms;        /* 30 d */
+    int64_t keep_audit_ms;        /* 365 d: who did what to jobs, dead letters, queues, downstreams, and why */
     /* A limit name that is not here does not limit: the first such job is told in the log, `doctor` lists them. */
     const struct hf_limit_options *limits;
     size_t limit_count;

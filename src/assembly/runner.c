@@ -397,6 +397,7 @@ static void reloaded(struct hfi_task *task, void *user) {
         options->keep_quarantined_ms = change->options.keep_quarantined_ms;
         options->keep_dead_letters_ms = change->options.keep_dead_letters_ms;
         options->keep_inbox_ms = change->options.keep_inbox_ms;
+        options->keep_audit_ms = change->options.keep_audit_ms;
         hfi_runner_tune(runner->node, &change->options);
         free_change(change);
     }

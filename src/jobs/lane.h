@@ -109,6 +109,10 @@ struct hfi_lane *hfi_lanes_find(const struct hfi_lanes *lanes, int64_t id);
 /* A new lane; HF_ENOMEM. A known id is found and returned as it is. */
 int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue, const struct hfi_type *type,
                   struct hfi_lane_site *site, struct hfi_lane **lane);
+/* lane_forget.c: the index of the first lane with a higher id. */
+size_t hfi_lanes_after(const struct hfi_lanes *lanes, int64_t id);
+/* Frees it. Between two rounds, and of no execution. */
+void hfi_lanes_remove(struct hfi_lanes *lanes, struct hfi_lane *lane);
 /* It has something to claim as far as the lane itself goes. */
 static inline bool hfi_lane_open(const struct hfi_lane *lane, int64_t now_us) {
     return lane->due && !lane->paused && lane->left == 0 && lane->type != NULL && lane->hold_until_us <= now_us;

@@ -60,8 +60,18 @@ int hfi_lanes_limit(struct hfi_lanes *lanes, struct hfi_lane *lane, const char *
     HASH_FIND(hh, lanes->limits, limit_key, strlen(limit_key), limit);
     if (limit == NULL)
         limit = add(lanes, limit_key, unknown);
+    if (limit == NULL)
+        return HF_ENOMEM;
+    limit->lanes++;
     lane->limit = limit;
-    return limit == NULL ? HF_ENOMEM : 0;
+    return 0;
+}
+
+void hfi_lane_limit_left(struct hfi_lanes *lanes, struct hfi_lane_limit *limit) {
+    if (limit == NULL || --limit->lanes > 0)
+        return;
+    HASH_DEL(lanes->limits, limit);
+    hfi_free(limit);
 }
 
 void hfi_lane_limits_end(struct hfi_lanes *lanes) {

@@ -13,6 +13,7 @@ struct hfi_lane_limit {
     uint32_t used;           /* reserved or running here */
     uint32_t granted;        /* of the round */
     uint32_t stored, others; /* as of a queue */
+    size_t lanes;            /* that have it */
     int64_t full_at_us;      /* of its rate, as of the last claim; wall */
     UT_hash_handle hh;
     char key[];
@@ -23,6 +24,7 @@ struct hfi_lane_limit {
 /* Has its limit key a place and a start left, and its queue a place? Notes when a rate allows the next one. */
 bool hfi_lane_has_place(struct hfi_lanes *lanes, const struct hfi_lane *lane, struct hf_wall wall);
 void hfi_lane_claimed(struct hfi_lane *lane, const struct hfi_admitted *admitted);
+void hfi_lane_limit_left(struct hfi_lanes *lanes, struct hfi_lane_limit *limit); /* by a lane that goes; NULL is fine */
 void hfi_lane_limits_end(struct hfi_lanes *lanes);
 
 #endif

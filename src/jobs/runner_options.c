@@ -35,6 +35,7 @@ void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t si
         .keep_quarantined_ms = 30 * DAY,
         .keep_dead_letters_ms = 90 * DAY,
         .keep_inbox_ms = 30 * DAY,
+        .keep_audit_ms = 365 * DAY,
         .watchdog_ms = 60 * SECOND, /* [S4.7] */
         .watchdog_grace_ms = 300 * SECOND,
     };

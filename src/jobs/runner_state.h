@@ -24,6 +24,7 @@
 #define HFI_CLAIM_MAX 1024  /* jobs of one claim */
 #define HFI_ADMIT_MAX 256   /* lanes of one claim */
 #define HFI_FINISHED_KEPT 256
+#define HFI_IDLE_LANES 256
 #define HFI_REFUSED_MIN_MS 250 /* waits while the store refuses, doubling */
 #define HFI_REFUSED_MAX_MS 5000
 
@@ -211,8 +212,11 @@ struct hfi_runner {
     struct hfi_op_sweep sweep_op;
     struct hfi_op_expire expire_op;
     struct hfi_op_prune prune_op;
+    struct hfi_op_unused unused_op;
+    int64_t idle_lanes[HFI_IDLE_LANES]; /* asked for with it */
+    int64_t idle_after;                 /* keyset of those */
     struct hfi_op_release release_op;
-    struct hfi_timer expire_timer, prune_timer; /* the next page */
+    struct hfi_timer expire_timer, prune_timer, unused_timer; /* the next page */
     struct hf_mono expire_at;
     uint32_t prune_page;
     bool release_out;
@@ -224,9 +228,9 @@ struct hfi_runner {
     bool redrive_out;
     bool redrive_wanted; /* some task is due, or may be */
     struct hfi_op_quarantine quarantine_op;
-    bool nodes_out, sweep_out, expire_out, prune_out, quarantine_out;
+    bool nodes_out, sweep_out, expire_out, prune_out, unused_out, quarantine_out;
     bool looked; /* a NODES answer came: it is known who lives */
-    struct hf_mono pruned_at;
+    struct hf_mono pruned_at, unused_at;
     struct hfi_peer *peers;
     size_t peer_count;
 

@@ -26,7 +26,7 @@
 #define HFI_OP_MAP(X)                                                                                        \
     X(PUT) X(JOIN) X(BEAT) X(LEAVE) X(NODES) X(LANES) X(CLAIM) X(APPLY) X(SWEEP) X(EXPIRE) X(QUARANTINE)     \
         X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(SHARE) X(ALERTS) X(ALERT_END) X(POISON) \
-        X(NOTE) X(PRUNE) X(RELEASE) X(REDRIVE_TASK) X(REDRIVE_STEP) X(REDRIVE_CANCEL)
+        X(NOTE) X(PRUNE) X(UNUSED) X(RELEASE) X(REDRIVE_TASK) X(REDRIVE_STEP) X(REDRIVE_CANCEL)
 enum hfi_op_kind {
 #define HFI_OP_MEMBER(name) HFI_OP_##name,
     HFI_OP_MAP(HFI_OP_MEMBER)
@@ -383,12 +383,42 @@ struct hfi_op_poison {
     int64_t dead_id; /* out */
     bool existed;    /* out: it was there already: nobody is alerted [S0.19] */
 };
-struct hfi_op_prune { /* small chunks; µs before which rows of a kind go, 0 = keep; dead letters only settled and alerted ones */
+/*
+ * Small chunks: `limit` jobs, letters and so on, and with all that belongs to them never more than HFI_PRUNE_ROWS rows.
+ * µs before which rows of a kind go, 0 = keep; dead letters only settled and alerted ones; of nodes only those that are
+ * gone: a history of theirs that is still kept has no name then.
+ */
+#define HFI_PRUNE_ROWS 4500 /* of the 5,000 that a transaction may take; others may be in it */
+struct hfi_op_prune {
     struct hfi_op op;
     int64_t succeeded_before, cancelled_before, dead_before, quarantined_before, dead_letters_before, inbox_before;
+    int64_t audit_before, nodes_before;
     struct hf_wall now; /* rates of limit keys that are full again are forgotten; uncounted */
     uint32_t limit, pruned;
-    bool more; /* out: go on, not all was looked at */
+    uint32_t rows; /* out: of all tables */
+    bool more;     /* out: go on, not all was looked at */
+};
+/*
+ * A walk through the store that removes lanes and policies nothing refers to, a page at each call; `walk` all zero begins
+ * one, unless somebody's began less than every_us ago, and is all zero again at the end. A lane that is used meanwhile, by
+ * any process, stays; so does one whose page was not reached when the walk was given up. Also tells which of the lanes
+ * that the caller knows are no more.
+ */
+struct hfi_walk {
+    int64_t number;   /* 0: none */
+    int64_t after_id; /* keyset of the phase */
+    int32_t phase;
+};
+struct hfi_op_unused {
+    struct hfi_op op;
+    struct hfi_walk walk; /* in, out */
+    struct hf_wall now;
+    int64_t every_us;
+    uint32_t limit;       /* rows written */
+    int64_t *lanes;       /* in; out: those that are gone, first */
+    size_t lane_count, gone_count;
+    uint32_t lanes_removed, policies_removed; /* out */
+    bool more;            /* out: go on */
 };
 /*
  * Jobs that wait for others: what a transaction left over when a job with many children ended (HFI_SETTLE_MAX), and,

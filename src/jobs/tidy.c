@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a node does with rows that nobody is at work on: ends jobs past their time, looks at the children of those that
- * ended, forgets what was kept long enough. Must never keep the writer from claims: pages of pruning grow and shrink with
+ * ended, forgets what was kept long enough, and lanes that have no jobs any more. Must never keep the writer from claims: pages of pruning grow and shrink with
  * the time they take, and each is followed by a longer rest. Loop thread.
  */
 #include "base/log.h"
@@ -15,6 +15,9 @@
 #define PRUNE_MOST 700     /* with what belongs to them some 4,000 rows */
 #define PRUNE_QUICK_US 15000
 #define PRUNE_SLOW_US 40000
+#define KEEP_NODES_MS (INT64_C(90) * 24 * 3600 * 1000) /* that are gone */
+#define WALK_EVERY_US INT64_C(3600000000)
+#define WALK_ROWS 1000
 #define REST_FACTOR 4      /* pruning takes a fifth of the writer's time at most */
 #define REST_LEAST_MS 20
 
@@ -125,9 +128,15 @@ bool hfi_tidy_idle(const struct hfi_runner *runner) {
 
 /* ------------------------------------------------------------------ pruning */
 
+/* So that a page of so long takes a small part of the writer's time. */
+static int64_t rest_ms(int64_t took_us) {
+    int64_t rest = hfi_us_to_ms_up(took_us) * REST_FACTOR;
+    return rest > REST_LEAST_MS ? rest : REST_LEAST_MS;
+}
+
 static void pruned(struct hfi_op *op, void *user) {
     struct hfi_runner *runner = user;
-    int64_t took = hfi_sub(hfi_runner_mono(runner).us, runner->pruned_at.us), rest = hfi_us_to_ms_up(took) * REST_FACTOR;
+    int64_t took = hfi_sub(hfi_runner_mono(runner).us, runner->pruned_at.us);
     uint32_t *page = &runner->prune_page;
     runner->out--;
     runner->prune_out = false;
@@ -138,7 +147,7 @@ static void pruned(struct hfi_op *op, void *user) {
     else if (took < PRUNE_QUICK_US && runner->prune_op.pruned >= *page && *page < PRUNE_MOST)
         *page = *page * 2 < PRUNE_MOST ? *page * 2 : PRUNE_MOST;
     if (op->code == 0 && runner->prune_op.more && runner->life == HFI_LIFE_RUNNING)
-        hfi_runner_arm(runner, &runner->prune_timer, rest > REST_LEAST_MS ? rest : REST_LEAST_MS);
+        hfi_runner_arm(runner, &runner->prune_timer, rest_ms(took));
     came_back(runner);
 }
 
@@ -161,6 +170,8 @@ static void prune(struct hfi_runner *runner) {
     op->quarantined_before = before(now, keep->keep_quarantined_ms);
     op->dead_letters_before = before(now, keep->keep_dead_letters_ms);
     op->inbox_before = before(now, keep->keep_inbox_ms);
+    op->audit_before = before(now, keep->keep_audit_ms);
+    op->nodes_before = before(now, KEEP_NODES_MS);
     op->now = now;
     if (runner->prune_page == 0)
         runner->prune_page = PRUNE_FIRST;
@@ -177,11 +188,92 @@ static void prune_fired(struct hfi_timer *timer, void *user) {
         prune(runner);
 }
 
+/* ------------------------------------------------------------------ lanes that have no jobs */
+
+static bool is_used(const struct hf_work *work, const struct hfi_lane *lane) {
+    for (; work != NULL; work = work->next)
+        if (((const struct hfi_execution *)work->runner_state)->lane == lane)
+            return true;
+    return false;
+}
+
+/* Nothing of this node needs it: no round is out that may be about it, and no execution. */
+static bool is_idle(const struct hfi_runner *runner, const struct hfi_lane *lane) {
+    return !runner->round_out && !lane->due && !is_used(runner->first, lane) && !is_used(runner->unwritten, lane) &&
+           !is_used(runner->left, lane);
+}
+
+/* The store has no such lane any more, and never will. */
+static void forget_lanes(struct hfi_runner *runner, const struct hfi_op_unused *op) {
+    for (size_t i = 0; i < op->gone_count; i++) {
+        struct hfi_lane *lane = hfi_lanes_find(&runner->lanes, op->lanes[i]);
+        if (lane != NULL && is_idle(runner, lane))
+            hfi_lanes_remove(&runner->lanes, lane); /* else it is asked for again */
+    }
+}
+
+/* Some of those that have nothing due, in turn. */
+static size_t choose_idle(struct hfi_runner *runner) {
+    const struct hfi_lanes *lanes = &runner->lanes;
+    size_t count = 0, at = hfi_lanes_after(lanes, runner->idle_after);
+    for (; at < lanes->count && count < HFI_IDLE_LANES; at++) {
+        runner->idle_after = lanes->lanes[at]->id;
+        if (!lanes->lanes[at]->due)
+            runner->idle_lanes[count++] = lanes->lanes[at]->id;
+    }
+    if (at == lanes->count)
+        runner->idle_after = 0;
+    return count;
+}
+
+static void unused_found(struct hfi_op *op, void *user) {
+    struct hfi_runner *runner = user;
+    const struct hfi_op_unused *unused = &runner->unused_op;
+    int64_t took = hfi_sub(hfi_runner_mono(runner).us, runner->unused_at.us);
+    runner->out--;
+    runner->unused_out = false;
+    if (op->code != 0) {
+        failed(op, "unused");
+    } else {
+        forget_lanes(runner, unused);
+        if (unused->lanes_removed + unused->policies_removed > 0)
+            hfi_log(HF_LOG_INFO, "upkeep.unused", HFI_I("lanes", unused->lanes_removed),
+                    HFI_I("policies", unused->policies_removed), NULL);
+        if ((unused->more || runner->idle_after != 0) && runner->life == HFI_LIFE_RUNNING)
+            hfi_runner_arm(runner, &runner->unused_timer, rest_ms(took));
+    }
+    came_back(runner);
+}
+
+static void find_unused(struct hfi_runner *runner) {
+    struct hfi_op_unused *op = &runner->unused_op;
+    if (runner->unused_out)
+        return;
+    runner->unused_at = hfi_runner_mono(runner);
+    if (runner->unused_at.us == 0)
+        runner->unused_at.us = 1;
+    op->now = hfi_runner_wall(runner);
+    op->every_us = WALK_EVERY_US;
+    op->limit = WALK_ROWS;
+    op->lanes = runner->idle_lanes;
+    op->lane_count = choose_idle(runner);
+    runner->unused_out = true;
+    hfi_runner_submit(runner, &op->op, HFI_OP_UNUSED, unused_found, runner);
+}
+
+static void unused_fired(struct hfi_timer *timer, void *user) {
+    struct hfi_runner *runner = user;
+    (void)timer;
+    if (runner->life == HFI_LIFE_RUNNING && !runner->lost)
+        find_unused(runner);
+}
+
 /* ------------------------------------------------------------------ the round */
 
 void hfi_tidy_begin(struct hfi_runner *runner) {
     hfi_timer_init(&runner->expire_timer, expire_fired, runner);
     hfi_timer_init(&runner->prune_timer, prune_fired, runner);
+    hfi_timer_init(&runner->unused_timer, unused_fired, runner);
     runner->release_wanted = true; /* whatever the last node left */
 }
 
@@ -190,9 +282,12 @@ void hfi_tidy_round(struct hfi_runner *runner) {
     release(runner);
     if (is_time(runner, runner->pruned_at))
         prune(runner);
+    if (is_time(runner, runner->unused_at))
+        find_unused(runner);
 }
 
 void hfi_tidy_stop(struct hfi_runner *runner) {
     hfi_runner_disarm(runner, &runner->expire_timer);
     hfi_runner_disarm(runner, &runner->prune_timer);
+    hfi_runner_disarm(runner, &runner->unused_timer);
 }

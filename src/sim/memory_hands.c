@@ -80,13 +80,6 @@ static int change_row(struct hfi_memory *store, struct hfi_memory_job *row, cons
     return 0;
 }
 
-static struct hfi_memory_node *live_node(struct hfi_memory *store, int64_t id) {
-    if (id < 1 || (size_t)id > store->nodes.count)
-        return NULL;
-    struct hfi_memory_node *node = store->nodes.items[id - 1];
-    return node->gone ? NULL : node;
-}
-
 static int no_notes(struct hfi_dead_note **notes, size_t *count, uint32_t limit) {
     *count = 0;
     *notes = hfi_alloc_array(limit, sizeof **notes);
@@ -120,8 +113,8 @@ int hfi_memory_sweep(struct hfi_memory *store, struct hfi_op_sweep *op) {
         return code;
     }
     op->finished = code == 0 && op->only == 0 && !hfi_memory_owns_some(store, op->owner);
-    struct hfi_memory_node *node = live_node(store, op->owner);
-    if (op->finished && node)
+    struct hfi_memory_node *node = hfi_memory_node(store, op->owner);
+    if (op->finished && node && !node->gone)
         hfi_memory_node_gone(store, node);
     return 0; /* what was lapsed stays lapsed: after_id says where to go on */
 }

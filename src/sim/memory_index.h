@@ -16,7 +16,7 @@ struct hfi_array {
 int hfi_array_reserve(struct hfi_array *array, size_t more); /* 0 or HF_ENOMEM */
 void hfi_array_append(struct hfi_array *array, void *item);  /* room was reserved */
 void hfi_array_remove(struct hfi_array *array, size_t index);
-/* First index whose id, which the item begins with or `id_of` tells, is > id. */
+/* First index whose id is > id. */
 size_t hfi_array_after(const struct hfi_array *array, int64_t id, int64_t (*id_of)(const void *item));
 
 /* Texts to rows; links sit in the rows. */

@@ -69,6 +69,8 @@ static size_t gather_queues(struct hfi_memory *store, const char **names) {
                                ? ((struct hfi_memory_lane *)store->lanes.items[i])->queue
                                : ((struct hfi_memory_queue *)store->paused.items[i - store->lanes.count])->name;
         size_t at = 0;
+        if (*name == '\0')
+            continue; /* of a lane that is no more */
         while (at < count && strcmp(names[at], name) < 0)
             at++;
         if (at < count && strcmp(names[at], name) == 0)

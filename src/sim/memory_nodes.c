@@ -19,12 +19,18 @@ void hfi_memory_node_free(struct hfi_memory_node *node) {
     hfi_free(node);
 }
 
-static struct hfi_memory_node *node_at(struct hfi_memory *store, int64_t id) {
-    return id > 0 && (size_t)id <= store->nodes.count ? store->nodes.items[id - 1] : NULL;
+static int64_t node_id(const void *item) {
+    return ((const struct hfi_memory_node *)item)->id;
+}
+
+struct hfi_memory_node *hfi_memory_node(struct hfi_memory *store, int64_t id) {
+    size_t after = hfi_array_after(&store->nodes, id, node_id);
+    struct hfi_memory_node *node = after > 0 ? store->nodes.items[after - 1] : NULL;
+    return node && node->id == id ? node : NULL;
 }
 
 const char *hfi_memory_node_name(struct hfi_memory *store, int64_t id) {
-    const struct hfi_memory_node *node = node_at(store, id);
+    const struct hfi_memory_node *node = hfi_memory_node(store, id);
     return node ? node->name : "";
 }
 
@@ -49,7 +55,8 @@ int hfi_memory_join(struct hfi_memory *store, struct hfi_op_join *op) {
             goto failed;
     hfi_text_copy(node->name, sizeof node->name, op->name);
     hfi_array_append(&store->nodes, node);
-    op->node = node->id = (int64_t)store->nodes.count;
+    op->node = node->id = ++store->next_node;
+    node->seen_at_us = op->now.us;
     return 0;
 failed:
     hfi_memory_node_free(node);
@@ -57,7 +64,7 @@ failed:
 }
 
 int hfi_memory_beat(struct hfi_memory *store, struct hfi_op_beat *op) {
-    struct hfi_memory_node *node = node_at(store, op->node);
+    struct hfi_memory_node *node = hfi_memory_node(store, op->node);
     size_t running = 0;
     op->known = node && !node->gone;
     op->owned = NULL;
@@ -79,18 +86,19 @@ int hfi_memory_beat(struct hfi_memory *store, struct hfi_op_beat *op) {
             return HF_ENOMEM;
     }
     node->beat = op->beat;
+    node->seen_at_us = op->now.us;
     return 0;
 }
 
 int hfi_memory_leave(struct hfi_memory *store, struct hfi_op_leave *op) {
-    struct hfi_memory_node *node = node_at(store, op->node);
+    struct hfi_memory_node *node = hfi_memory_node(store, op->node);
     if (node && !hfi_memory_owns_some(store, op->node))
         hfi_memory_node_gone(store, node);
     return 0;
 }
 
 bool hfi_memory_node_lives(struct hfi_memory *store, int64_t id) {
-    const struct hfi_memory_node *node = node_at(store, id);
+    const struct hfi_memory_node *node = hfi_memory_node(store, id);
     return node != NULL && !node->gone;
 }
 
@@ -223,7 +231,7 @@ static struct hfi_memory_share *add_share(struct hfi_memory *store, const struct
 }
 
 int hfi_memory_share(struct hfi_memory *store, struct hfi_op_share *op) {
-    const struct hfi_memory_node *node = node_at(store, op->node);
+    const struct hfi_memory_node *node = hfi_memory_node(store, op->node);
     struct hfi_memory_share *own = NULL;
     uint64_t others = 0;
     uint32_t nodes = 1;

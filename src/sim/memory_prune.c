@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the memory store forgets with time. Must never forget a dead letter that is not settled, or an alert that nobody
- * got. Under the store's lock.
+ * got. Of a lane that is no more its place stays, empty. Under the store's lock.
  */
 #include "base/alloc.h"
 #include "jobs/hands.h"
@@ -70,6 +70,14 @@ static bool message_goes(struct hfi_memory *store, const struct hfi_op_prune *op
     return true;
 }
 
+static bool node_goes(struct hfi_memory *store, const struct hfi_op_prune *op, void *item) {
+    struct hfi_memory_node *node = item;
+    if (!node->gone || node->seen_at_us >= op->nodes_before || hfi_memory_owns_some(store, node->id))
+        return false;
+    hfi_memory_node_free(node);
+    return true;
+}
+
 int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op) {
     op->pruned = 0;
     prune_rows(store, op, &store->jobs, job_goes);
@@ -77,6 +85,62 @@ int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op) {
         prune_rows(store, op, &store->deads, dead_goes);
     if (op->inbox_before > 0)
         prune_rows(store, op, &store->inbox, message_goes);
+    if (op->nodes_before > 0)
+        prune_rows(store, op, &store->nodes, node_goes);
+    op->rows = op->pruned;
     op->more = op->pruned >= op->limit;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ lanes without jobs */
+
+static bool has_jobs(const struct hfi_memory_lane *lane) {
+    for (size_t i = 0; i < HFI_PRIORITIES; i++)
+        if (lane->members[i] > 0)
+            return true;
+    return false;
+}
+
+/* Not while its rate still says something. */
+static void leave_gauge(struct hfi_index *index, struct hfi_memory_gauge *gauge, struct hf_wall now) {
+    if (!gauge || --gauge->lanes > 0 || gauge->full_at_us > now.us)
+        return;
+    hfi_index_remove(index, &gauge->link);
+    hfi_free(gauge);
+}
+
+static void remove_lane(struct hfi_memory *store, size_t at, struct hf_wall now) {
+    struct hfi_memory_lane *lane = store->lanes.items[at];
+    leave_gauge(&store->queue_gauges, lane->of_queue, now);
+    leave_gauge(&store->limit_gauges, lane->of_limit, now);
+    hfi_index_remove(&store->lanes_by_key, &lane->link);
+    hfi_memory_lane_free(lane);
+    store->lanes.items[at] = &store->no_lane;
+}
+
+/* All of it at once: which lanes have jobs is known. Policies stay: they are few here, and jobs point to them. */
+int hfi_memory_unused(struct hfi_memory *store, struct hfi_op_unused *op) {
+    static char nothing[] = "";
+    bool is_time = store->walked_at_us == 0 || op->now.us < store->walked_at_us ||
+                   op->now.us - store->walked_at_us >= op->every_us;
+    op->gone_count = 0;
+    op->lanes_removed = op->policies_removed = 0;
+    op->more = false;
+    store->no_lane.queue = store->no_lane.type = store->no_lane.breaker_key = store->no_lane.limit_key = nothing;
+    if (!store->no_lane.of_queue && !(store->no_lane.of_queue = hfi_memory_gauge(&store->queue_gauges, "")))
+        return HF_ENOMEM;
+    for (size_t i = 0; i < store->lanes.count && is_time; i++) {
+        const struct hfi_memory_lane *lane = store->lanes.items[i];
+        if (lane == &store->no_lane || has_jobs(lane))
+            continue;
+        remove_lane(store, i, op->now);
+        op->lanes_removed++;
+    }
+    store->walked_at_us = is_time ? op->now.us : store->walked_at_us;
+    for (size_t i = 0; i < op->lane_count; i++) {
+        int64_t id = op->lanes[i];
+        if (id < 1 || (size_t)id > store->lanes.count || store->lanes.items[id - 1] == &store->no_lane)
+            op->lanes[op->gone_count++] = id;
+    }
     return 0;
 }

@@ -27,8 +27,7 @@ void hfi_memory_lane_free(struct hfi_memory_lane *lane) {
     hfi_free(lane);
 }
 
-/* Made when it is new; NULL: no memory. */
-static struct hfi_memory_gauge *gauge_of(struct hfi_index *index, const char *name) {
+struct hfi_memory_gauge *hfi_memory_gauge(struct hfi_index *index, const char *name) {
     struct hfi_memory_gauge *gauge = hfi_index_find(index, name);
     if (gauge)
         return gauge;
@@ -59,13 +58,16 @@ int hfi_memory_lane_of(struct hfi_memory *store, const struct hfi_job *job, stru
     made->limit_key = hfi_strdup(job->limit_key);
     made->key = hfi_strdup(key);
     made->alone = hfi_wants_alone(job);
-    made->of_queue = gauge_of(&store->queue_gauges, job->queue);
-    made->of_limit = job->limit_key[0] ? gauge_of(&store->limit_gauges, job->limit_key) : NULL;
+    made->of_queue = hfi_memory_gauge(&store->queue_gauges, job->queue);
+    made->of_limit = job->limit_key[0] ? hfi_memory_gauge(&store->limit_gauges, job->limit_key) : NULL;
     if (!made->queue || !made->type || !made->breaker_key || !made->limit_key || !made->key || !made->of_queue ||
         (job->limit_key[0] && !made->of_limit)) {
         hfi_memory_lane_free(made);
         return HF_ENOMEM;
     }
+    made->of_queue->lanes++;
+    if (made->of_limit)
+        made->of_limit->lanes++;
     hfi_array_append(&store->lanes, made);
     made->id = (int64_t)store->lanes.count;
     hfi_index_add(&store->lanes_by_key, &made->link, made->key, made);

@@ -52,6 +52,7 @@ struct hfi_memory_job {
 struct hfi_memory_gauge {
     struct hfi_link link;
     size_t running, staged; /* staged: by the claim in the making */
+    size_t lanes;           /* that have it */
     int64_t full_at_us;     /* of a limit key's rate */
     uint64_t look;          /* the last list that counted it */
     char name[];
@@ -92,7 +93,7 @@ struct hfi_memory_alert {
 };
 
 struct hfi_memory_node {
-    int64_t id, beat;
+    int64_t id, beat, seen_at_us;
     bool gone;
     char name[HFI_NAME_MAX + 1];
     char **types;
@@ -131,18 +132,19 @@ struct hfi_memory {
     pthread_mutex_t lock;
     struct hfi_scheduler *clock; /* NULL: the system's */
     struct hfi_array jobs;       /* by id */
-    struct hfi_array lanes;      /* by id, which is the index + 1 */
+    struct hfi_array lanes;      /* by id, which is the index + 1; those that are no more are `no_lane` */
+    struct hfi_memory_lane no_lane; /* has id 0 and never a job */
     struct hfi_array deads;      /* by id */
     struct hfi_array alerts;     /* by id */
     struct hfi_array redrives;   /* tasks, by id, the index + 1 */
-    struct hfi_array nodes;      /* by id, the index + 1; the gone stay for their names */
+    struct hfi_array nodes;      /* by id; the gone stay a while, for their names */
     struct hfi_array paused;     /* queues */
     struct hfi_array downstreams;
     struct hfi_array shares;
     struct hfi_array inbox; /* in order of arrival */
     struct hfi_index lanes_by_key, unique, messages, queue_gauges, limit_gauges;
     struct hfi_memory_policy *policies;
-    int64_t next_job, next_dead, next_alert, next_policy;
+    int64_t next_job, next_dead, next_alert, next_policy, next_node, walked_at_us;
     uint64_t limit_look;
     uint64_t unhealthy_version;
     size_t expiring; /* rows with expires_at */
@@ -196,6 +198,8 @@ int hfi_memory_insert(struct hfi_memory *store, const struct hfi_job *job,
 void hfi_memory_job_free(struct hfi_memory *store, struct hfi_memory_job *row); /* not from the array */
 bool hfi_memory_put_known(struct hfi_memory *store, const struct hfi_put *item); /* nothing will be put */
 int hfi_memory_put(struct hfi_memory *store, struct hfi_op_put *op);
+/* What runs of a queue or a limit key. Made when it is new; NULL: no memory. */
+struct hfi_memory_gauge *hfi_memory_gauge(struct hfi_index *index, const char *name);
 int hfi_memory_lane_of(struct hfi_memory *store, const struct hfi_job *job, struct hfi_memory_lane **lane);
 void hfi_memory_lane_free(struct hfi_memory_lane *lane);
 
@@ -240,6 +244,7 @@ int hfi_memory_list_redrives(struct hfi_store *self, const struct hf_redrive_fil
                              struct hf_error *error); /* takes the lock itself */
 
 /* memory_nodes.c */
+struct hfi_memory_node *hfi_memory_node(struct hfi_memory *store, int64_t id); /* NULL: none */
 const char *hfi_memory_node_name(struct hfi_memory *store, int64_t node);
 int hfi_memory_join(struct hfi_memory *store, struct hfi_op_join *op);
 int hfi_memory_beat(struct hfi_memory *store, struct hfi_op_beat *op);
@@ -256,6 +261,7 @@ void hfi_memory_node_gone(struct hfi_memory *store, struct hfi_memory_node *node
 
 /* memory_prune.c */
 int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op);
+int hfi_memory_unused(struct hfi_memory *store, struct hfi_op_unused *op);
 
 /* memory_read.c, memory_look.c: take the lock themselves */
 int hfi_memory_list_jobs(struct hfi_store *self, const struct hf_job_filter *filter, struct hf_job_list **list,

@@ -38,6 +38,7 @@ static int run(struct hfi_memory *store, struct hfi_op *op) {
         RUN(POISON, poison, hfi_memory_poison)
         RUN(NOTE, note, hfi_memory_note)
         RUN(PRUNE, prune, hfi_memory_prune)
+        RUN(UNUSED, unused, hfi_memory_unused)
         RUN(RELEASE, release, hfi_memory_release)
         RUN(REDRIVE_TASK, redrive_task, hfi_memory_redrive_task)
         RUN(REDRIVE_STEP, redrive_step, hfi_memory_redrive_step)
@@ -84,7 +85,8 @@ static void free_rows(struct hfi_memory *store) {
     for (size_t i = 0; i < store->jobs.count; i++)
         hfi_memory_job_free(store, store->jobs.items[i]);
     for (size_t i = 0; i < store->lanes.count; i++)
-        hfi_memory_lane_free(store->lanes.items[i]);
+        if (store->lanes.items[i] != &store->no_lane)
+            hfi_memory_lane_free(store->lanes.items[i]);
     for (size_t i = 0; i < store->deads.count; i++)
         hfi_memory_dead_free(store->deads.items[i]);
     for (size_t i = 0; i < store->alerts.count; i++)

@@ -5,6 +5,7 @@
  */
 #include "store_world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static uint32_t prune(struct hfi_op_prune op) {
@@ -218,8 +219,201 @@ static void a_changed_curve_is_for_new_jobs(void **state) { /* I82 */
     assert_int_equal(world_job(plain)->max_executions, 6);
 }
 
+/* ------------------------------------------------------------------ lanes and nodes */
+
+static struct hf_job_spec keyed(const char *key) {
+    struct hf_job_spec spec = world_spec("a", NULL);
+    spec.limit_name = "tenant";
+    spec.limit_key = key;
+    return spec;
+}
+
+static int64_t put_keyed(const char *key) {
+    struct hf_job_spec spec = keyed(key);
+    return world_put(&spec);
+}
+
+/* The lane of that key, 0 if there is none; `known` lanes are not told of again. */
+static int64_t lane_of_key(const char *key, int64_t *highest) {
+    struct hfi_op_lanes op = {.op = {.kind = HFI_OP_LANES}, .now = world.now};
+    int64_t lane = 0;
+    char limit[64];
+    snprintf(limit, sizeof limit, "tenant:%s", key);
+    assert_int_equal(world_do(&op.op), 0);
+    for (size_t i = 0; i < op.count; i++) {
+        if (strcmp(op.rows[i].limit_key, limit) == 0)
+            lane = op.rows[i].lane;
+        if (highest && op.rows[i].lane > *highest)
+            *highest = op.rows[i].lane;
+    }
+    hfi_free(op.rows);
+    return lane;
+}
+
+static void run_keyed(const char *key) {
+    int64_t id = put_keyed(key);
+    struct hfi_job *job = world_start(lane_of_key(key, NULL));
+    assert_int_equal(job->id, id);
+    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+}
+
+/* A whole walk, `between` after each of its steps. */
+static struct hfi_op_unused walk(void (*between)(void)) {
+    struct hfi_op_unused op = {.op = {.kind = HFI_OP_UNUSED}, .now = world.now, .limit = 3}, sum = {.limit = 3};
+    for (int i = 0; i < 500; i++) {
+        assert_int_equal(world_do(&op.op), 0);
+        sum.lanes_removed += op.lanes_removed;
+        sum.policies_removed += op.policies_removed;
+        if (!op.more)
+            return sum;
+        if (between)
+            between();
+    }
+    fail_msg("it never comes to an end");
+    return sum;
+}
+
+static uint32_t prune_succeeded(void) {
+    return prune((struct hfi_op_prune){.succeeded_before = world.now.us + 1});
+}
+
+static void a_lane_goes_with_its_last_job(void **state) {
+    (void)state;
+    char key[16];
+    int64_t highest = 0, after = 0;
+    for (int i = 0; i < 40; i++) {
+        snprintf(key, sizeof key, "%d", i);
+        run_keyed(key);
+    }
+    put_keyed("pending");
+    put_keyed("running");
+    assert_non_null(world_start(lane_of_key("running", NULL)));
+    put_keyed("dead");
+    struct hfi_job *job = world_start(lane_of_key("dead", NULL));
+    assert_int_equal(world_fail(&job, true), 0);
+    struct hf_job_spec spec = keyed("waiting");
+    int64_t parent = put_keyed("pending");
+    spec.after_jobs = &parent;
+    spec.after_count = 1;
+    world_put(&spec);
+    run_keyed("succeeded last");
+    int64_t gone = lane_of_key("17", &highest);
+    assert_int_equal(walk(NULL).lanes_removed, 0);
+    world.now.us += DAY;
+    assert_int_equal(prune_succeeded(), 41);
+    assert_int_equal(walk(NULL).lanes_removed, 41);
+    static const char *const kept[] = {"pending", "running", "dead", "waiting"};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        assert_true(lane_of_key(kept[i], NULL) > 0);
+    assert_int_equal(lane_of_key("17", &after), 0);
+    run_keyed("17"); /* comes again, as another one: runners and caches may know the old number */
+    assert_true(lane_of_key("17", NULL) > highest && lane_of_key("17", NULL) != gone);
+    struct hfi_job *none;
+    assert_int_equal(world_claim(gone, 1, true, &none), 0);
+    int64_t asked[] = {gone, lane_of_key("17", NULL), lane_of_key("pending", NULL), 999999};
+    struct hfi_op_unused op = {.op = {.kind = HFI_OP_UNUSED}, .now = world.now, .every_us = DAY, .limit = 3, .lanes = asked, .lane_count = 4};
+    assert_int_equal(world_do(&op.op), 0);
+    assert_false(op.more); /* it is not time */
+    assert_int_equal(op.gone_count, 2);
+    assert_int_equal(asked[0], gone);
+    assert_int_equal(asked[1], 999999);
+}
+
+static int used_until, puts_made;
+
+static void use_all_again(void) {
+    char key[16];
+    for (int i = 0; i < 12 && puts_made < used_until; i++, puts_made++) {
+        snprintf(key, sizeof key, "%d", i);
+        put_keyed(key);
+    }
+}
+
+/* Wherever the walk is: what is given a job meanwhile can be claimed afterwards. */
+static void a_lane_that_is_used_during_the_walk_stays(void **state) {
+    (void)state;
+    char key[16];
+    for (used_until = 1; used_until < 60; used_until += 7) {
+        for (int i = 0; i < 12; i++) {
+            snprintf(key, sizeof key, "%d", i);
+            run_keyed(key);
+        }
+        world.now.us += DAY;
+        prune_succeeded();
+        puts_made = 0;
+        walk(use_all_again);
+        uint64_t pending = world_counts().pending;
+        assert_int_equal(pending, puts_made);
+        for (int i = 0; i < 12; i++) {
+            snprintf(key, sizeof key, "%d", i);
+            struct hfi_job *job;
+            while ((job = world_start(lane_of_key(key, NULL))) != NULL) {
+                assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+                pending--;
+            }
+        }
+        assert_int_equal(pending, 0);
+    }
+}
+
+/* An hour of walks apart; a clock that was set back does not put the next one off for ever. */
+static void a_walk_waits_for_its_time(void **state) {
+    (void)state;
+    struct hfi_op_unused op = {.op = {.kind = HFI_OP_UNUSED}, .now = world.now, .every_us = HOUR, .limit = 100};
+    walk(NULL);
+    run_keyed("a");
+    prune_succeeded();
+    op.now.us = world.now.us + HOUR - 1;
+    assert_int_equal(world_do(&op.op), 0);
+    assert_int_equal(op.lanes_removed, 0);
+    assert_false(op.more);
+    op.now.us = world.now.us - 1000 * DAY;
+    do
+        assert_int_equal(world_do(&op.op), 0);
+    while (op.more);
+    assert_int_equal(lane_of_key("a", NULL), 0);
+}
+
+static int64_t join_as(const char *name) {
+    struct hfi_op_join join = {.op = {.kind = HFI_OP_JOIN}, .name = name, .host = "here", .boot = name, .pid = 1, .now = world.now};
+    assert_int_equal(world_do(&join.op), 0);
+    return join.node;
+}
+
+static void leave(int64_t node) {
+    struct hfi_op_leave op = {.op = {.kind = HFI_OP_LEAVE}, .node = node};
+    assert_int_equal(world_do(&op.op), 0);
+}
+
+/* Their names stay for a while; a number is never given again, and one that is gone cannot come back. */
+static void nodes_that_are_gone_are_forgotten_in_time(void **state) {
+    (void)state;
+    int64_t early = join_as("early"), quiet = join_as("quiet");
+    leave(early);
+    int64_t gone_at = world.now.us;
+    world.now.us += DAY;
+    int64_t late = join_as("late");
+    leave(late);
+    struct hfi_op_prune op = {.nodes_before = gone_at};
+    assert_int_equal(prune(op), 0);
+    op.nodes_before++;
+    assert_int_equal(prune(op), 1);
+    op.nodes_before = world.now.us + DAY;
+    assert_int_equal(prune(op), 1); /* the late one; those that live are nobody's to forget */
+    assert_int_equal(prune(op), 0);
+    struct hfi_op_beat beat = {.op = {.kind = HFI_OP_BEAT}, .node = early, .beat = 5, .now = world.now};
+    assert_int_equal(world_do(&beat.op), 0);
+    assert_false(beat.known);
+    beat.node = quiet;
+    assert_int_equal(world_do(&beat.op), 0);
+    assert_true(beat.known);
+    assert_true(join_as("next") > late);
+}
+
 WORLD_MAIN(WORLD_TEST(each_state_has_its_own_time_to_the_microsecond), WORLD_TEST(what_has_not_ended_never_goes),
            WORLD_TEST(a_dead_letter_outlives_its_job_byte_for_byte),
            WORLD_TEST(only_settled_letters_go_and_only_when_their_time_is_over),
            WORLD_TEST(a_message_is_known_until_its_own_time_is_over),
-           WORLD_TEST(ten_thousand_and_one_deaths_leave_as_many_rows), WORLD_TEST(a_changed_curve_is_for_new_jobs))
+           WORLD_TEST(ten_thousand_and_one_deaths_leave_as_many_rows), WORLD_TEST(a_changed_curve_is_for_new_jobs), WORLD_TEST(a_lane_goes_with_its_last_job),
+           WORLD_TEST(a_lane_that_is_used_during_the_walk_stays), WORLD_TEST(a_walk_waits_for_its_time),
+           WORLD_TEST(nodes_that_are_gone_are_forgotten_in_time))

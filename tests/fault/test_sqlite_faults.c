@@ -70,6 +70,25 @@ static void end_all(struct script *script, struct hfi_job **jobs, size_t count) 
     }
 }
 
+/* The last job of a lane goes, the lane with it, while this store has it in its cache; then it is wanted again. */
+static void forget_and_come_back(struct script *script) {
+    struct hfi_store *store = script->store;
+    int64_t id = 0;
+    struct hfi_job job = plain_job("gone", T0);
+    note(script, put_job(store, &job, &id));
+    struct hfi_op_cancel cancel = {.op = {.kind = HFI_OP_CANCEL}, .id = id, .actor = "x", .now = {T0 + 3 * S}};
+    if (id != 0)
+        note(script, DO(store, &cancel));
+    struct hfi_op_prune prune = {.op = {.kind = HFI_OP_PRUNE}, .cancelled_before = INT64_MAX, .limit = 10, .now = {T0 + 3 * S}};
+    note(script, DO(store, &prune));
+    struct hfi_op_unused walk = {.op = {.kind = HFI_OP_UNUSED}, .now = {T0 + 3 * S}, .limit = 2};
+    for (int i = 0; i < 20 && (i == 0 || walk.walk.number != 0); i++)
+        note(script, DO(store, &walk));
+    int code = put_job(store, &job, &id);
+    note(script, code);
+    script->put += code == 0;
+}
+
 /* Put, claim, end, checkpoint; whatever fails, the rest is tried. */
 static void run_script(struct script *script) {
     struct hfi_job *jobs[JOBS];
@@ -97,6 +116,7 @@ static void run_script(struct script *script) {
         for (int quiet = 0; quiet < 9; quiet++)
             script->store->ops->housekeep(script->store, true);
     }
+    forget_and_come_back(script);
     script->store->ops->close(script->store);
 }
 
@@ -138,7 +158,7 @@ static void sweep(enum fault_kind kind, int native, int forever, bool only_made,
         check(&script, what, nth);
         if (struck == 0) {
             assert_int_equal(script.first_code, 0);
-            assert_int_equal(script.put, jobs);
+            assert_int_equal(script.put, only_made ? 0 : jobs + 1);
             assert_int_equal(script.succeeded + script.dead, jobs);
             assert_true(nth > 3);
             return;

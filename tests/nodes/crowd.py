@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Eight processes on one SQLite file enqueue, claim, cancel, pause and prune (I76, I78): no BUSY comes out, no outcome is
-lost or there twice, the log stays small. Five seconds, a minute with HF_FULL=1."""
+"""Eight processes on one SQLite file enqueue, claim, cancel, pause, prune (I73) and remove each other's lanes (I76, I78): no
+BUSY comes out, no outcome is lost or there twice, every job has its lane, the log stays small. Five seconds, a minute with HF_FULL=1."""
 import os, random, selectors, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -37,7 +37,7 @@ def main():
         crowd = [subprocess.Popen([program, "crowd", path, str(seconds), str(seed + i)], stdout=subprocess.PIPE, stderr=logs[i])
                  for i in range(PROCESSES)]
         said, widest = listen(crowd, path + "-wal")
-        put, cancelled, ran, pruned = set(), set(), [], 0
+        put, cancelled, ran, pruned, forgotten = set(), set(), [], 0, 0
         for i, process in enumerate(crowd):
             lines = [line.split() for line in said[i].decode().splitlines()]
             if process.wait() != 0 or lines[-1:] != [["done"]]:
@@ -45,6 +45,7 @@ def main():
             put.update(int(line[1]) for line in lines if line[0] == "put")
             cancelled.update(int(line[1]) for line in lines if line[0] == "cancelled")
             ran.extend((int(line[1]), int(line[2])) for line in lines if line[0] == "ran")
+            forgotten += sum(int(line[1]) for line in lines if line[0] == "forgot")
             pruned += sum(int(line[1]) for line in lines if line[0] == "pruned")
             logs[i].seek(0)
             wrong.extend("process %d: %s" % (i, line) for line in logs[i] if "BUSY" in line or '"error"' in line)
@@ -64,8 +65,8 @@ def main():
                 wrong.append("job %d runs for nobody" % identity)
         if widest > WAL_MAX:
             wrong.append("the log grew to %d bytes" % widest)
-        print("%d put, %d ran, %d cancelled, %d pruned, log at most %d KiB" %
-              (len(put), len(ran), len(cancelled), pruned, widest >> 10))
+        print("%d put, %d ran, %d cancelled, %d pruned, %d lanes removed, log at most %d KiB" %
+              (len(put), len(ran), len(cancelled), pruned, forgotten, widest >> 10))
     for text in wrong[:20]:
         print(text)
     return 1 if wrong or not ran or not cancelled else 0

@@ -7,7 +7,7 @@
  *   node again DB SINK          runs what is due until nothing is
  *   node serve DB LEASE         runs until stdin ends; jobs of type "burn" use the CPU until the file DB.go is there
  *   node put DB TYPE           one job, or with "none" only the file
- *   node crowd DB SECONDS SEED  enqueues, claims, cancels, pauses and prunes among others
+ *   node crowd DB SECONDS SEED  enqueues, claims, cancels, pauses, prunes and forgets lanes among others
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -133,8 +133,12 @@ static void commit_and_count(struct hfi_store *self, struct hfi_op **ops, size_t
     fault_point(); /* written, and nobody knows it yet */
 }
 
+static const char *put_key; /* limit key of what is put; NULL none */
+
 static int64_t put(const char *type, int32_t priority, int64_t in_s) {
     struct hf_job_spec spec = hf_job_of(type, "payload");
+    spec.limit_name = put_key != NULL ? "tenant" : NULL;
+    spec.limit_key = put_key;
     int64_t id = 0;
     spec.priority = priority;
     if (in_s > 0)
@@ -219,12 +223,25 @@ static void serve(int64_t lease_ms) {
     hf_store_close(store);
 }
 
+/* Lanes that nobody has a job of go, under the hands of seven others who have them in their caches. */
+static void forget_unused(void) {
+    struct hfi_op_unused op = {.op = {.kind = HFI_OP_UNUSED}, .now = hfi_writer_wall(store->writer), .limit = 20};
+    uint32_t removed = 0;
+    do {
+        error.code = 0;
+        must(hfi_writer_do(store->writer, &op.op), "unused");
+        removed += op.lanes_removed;
+    } while (op.more);
+    say("forgot %" PRIu32, removed);
+}
+
 static void prune_all(void) {
     int64_t now = hfi_writer_wall(store->writer).us;
-    struct hfi_op_prune op = {.op = {.kind = HFI_OP_PRUNE}, .succeeded_before = now - 3000000, .cancelled_before = now - 3000000,
+    struct hfi_op_prune op = {.op = {.kind = HFI_OP_PRUNE}, .succeeded_before = now - 1000000, .cancelled_before = now - 1000000,
                               .limit = 200};
     error.code = 0;
     must(hfi_writer_do(store->writer, &op.op), "prune");
+    forget_unused();
     say("pruned %" PRIu32, op.pruned);
 }
 
@@ -240,6 +257,9 @@ static void crowd(int64_t seconds, uint64_t seed) {
     int64_t end = hfi_writer_wall(store->writer).us + seconds * 1000000;
     while (hfi_writer_wall(store->writer).us < end) {
         uint64_t draw = hfi_random_below(&random, 20);
+        char key[8];
+        snprintf(key, sizeof key, "%d", (int)hfi_random_below(&random, 100));
+        put_key = key;
         if (draw < 14) {
             put(draw < 11 ? "ok" : "flaky", (int32_t)(draw % 10), 0);
         } else if (draw < 17) {

@@ -21,6 +21,9 @@ RULES = [
     ("a state without its count", "SELECT state FROM jobs WHERE state NOT IN (SELECT state FROM counts) LIMIT 1"),
     ("a lane that sleeps too long", "SELECT l.id FROM lanes l WHERE l.next_due_us > "
      "(SELECT min(run_at_us) FROM jobs j WHERE j.state = 0 AND j.lane = l.id)"),
+    ("a job without its lane", "SELECT id FROM jobs WHERE lane NOT IN (SELECT id FROM lanes)"),
+    ("a job or letter without its policy", "SELECT id FROM jobs WHERE policy_id NOT IN (SELECT id FROM policies) "
+     "UNION SELECT id FROM dead_letters WHERE policy_id NOT IN (SELECT id FROM policies)"),
     ("an id that will be given twice", "SELECT 1 WHERE (SELECT value FROM meta WHERE key = 'next_job') <= "
      "(SELECT ifnull(max(id), 0) FROM jobs)"),
     ("more executions than starts on record", "SELECT id FROM jobs j WHERE j.executions > 0 AND j.deaths IS NULL AND "

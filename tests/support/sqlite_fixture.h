@@ -129,6 +129,9 @@ static inline const char *broken_invariant(const char *path) {
          "a count that is off"},
         {"SELECT count(*) FROM lanes l WHERE l.next_due_us > (SELECT min(run_at_us) FROM jobs j WHERE j.state = 0 AND "
          "j.lane = l.id)", "a lane that believes its next job to be later than it is"},
+        {"SELECT count(*) FROM jobs j WHERE NOT EXISTS (SELECT 1 FROM lanes l WHERE l.id = j.lane)", "a job without its lane"},
+        {"SELECT count(*) FROM jobs j WHERE j.policy_id > 0 AND NOT EXISTS (SELECT 1 FROM policies p WHERE p.id = j.policy_id)",
+         "a job without its policy"},
         {"SELECT count(*) FROM job_specs p WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = p.id)",
          "a payload without its job"},
         {"SELECT (SELECT value FROM meta WHERE key = 'next_job') <= ifnull((SELECT max(id) FROM jobs), 0)",

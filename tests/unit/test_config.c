@@ -78,6 +78,7 @@ static void defaults_of_node_and_store_are_the_librarys(void **state) {
     assert_int_equal(made->keep_quarantined_ms, runner.keep_quarantined_ms);
     assert_int_equal(made->keep_dead_letters_ms, runner.keep_dead_letters_ms);
     assert_int_equal(made->keep_inbox_ms, runner.keep_inbox_ms);
+    assert_int_equal(made->keep_audit_ms, runner.keep_audit_ms);
     assert_null(made->curve);
     assert_null(config.store);
     assert_memory_equal(&config.store_options, &store, sizeof store);

@@ -44,6 +44,7 @@ static int run(struct hfi_sqlite *store, struct hfi_op *op) {
         RUN(POISON, poison)
         RUN(NOTE, note)
         RUN(PRUNE, prune)
+        RUN(UNUSED, unused)
         RUN(RELEASE, release)
         RUN(REDRIVE_TASK, redrive_task)
         RUN(REDRIVE_STEP, redrive_step)
@@ -74,7 +75,7 @@ static int run_whole(struct hfi_sqlite *store, struct hfi_op *op) {
 static void forget(struct hfi_sqlite *store) {
     store->fault = store->native = 0;
     store->why[0] = '\0';
-    store->next_job = 0;
+    store->next_job = store->walk = 0;
     store->ids_taken = store->control_changed = store->counted = false;
     memset(store->delta, 0, sizeof store->delta);
     hfi_sqlite_deps_forget(store);

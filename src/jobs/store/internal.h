@@ -56,7 +56,10 @@ struct hfi_sqlite {
     uint32_t released, ended_with;   /* what became of them */
     bool left_over;                  /* this operation left some to RELEASE */
 
-    /* caches of immutable rows; lanes also gather this transaction's due times */
+    /* caches of immutable rows; lanes also gather this transaction's due times. What they know to stand in the table is
+     * said in unused.c. */
+    int64_t walk;           /* as far as this transaction has looked; 0: not yet */
+    int64_t cached_at_walk; /* the caches were begun in it */
     struct hfi_lane *lanes_by_key, *lanes_by_id, *touched;
     struct hfi_policy *policies, *dropped_policies;
     bool lanes_added; /* in this transaction */
@@ -149,6 +152,13 @@ void hfi_sqlite_lanes_forget(struct hfi_sqlite *store, bool undo);
 void hfi_sqlite_lanes_free(struct hfi_sqlite *store);
 int hfi_sqlite_op_lanes(struct hfi_sqlite *store, struct hfi_op_lanes *op);
 
+/* unused.c: lanes and policies that nothing refers to */
+/* The number of the walk that is under way, or of the last one. 0 or a fault. */
+int hfi_sqlite_walk(struct hfi_sqlite *store, int64_t *walk);
+/* Says in its row that this walk finds it in use; `*stands`: there is such a row. 0 or a fault. */
+int hfi_sqlite_used(struct hfi_sqlite *store, enum hfi_sql which, int64_t id, int64_t walk, bool *stands);
+int hfi_sqlite_op_unused(struct hfi_sqlite *store, struct hfi_op_unused *op);
+
 /* policies.c */
 int hfi_sqlite_policy(struct hfi_sqlite *store, const struct hfi_curve *curve, const struct hfi_curve **stored);
 int hfi_sqlite_policy_by_id(struct hfi_sqlite *store, int64_t id, const struct hfi_curve **stored);
@@ -223,6 +233,7 @@ int hfi_sqlite_op_leave(struct hfi_sqlite *store, struct hfi_op_leave *op);
 int hfi_sqlite_op_nodes(struct hfi_sqlite *store, struct hfi_op_nodes *op);
 bool hfi_sqlite_node_lives(struct hfi_sqlite *store, int64_t node);
 int hfi_sqlite_node_gone(struct hfi_sqlite *store, int64_t node);
+int hfi_sqlite_lock_goes(struct hfi_sqlite *store, int64_t node); /* its file, after the commit */
 void hfi_sqlite_locks_settle(struct hfi_sqlite *store, bool committed);
 void hfi_sqlite_locks_free(struct hfi_sqlite *store);
 int hfi_sqlite_op_pause(struct hfi_sqlite *store, struct hfi_op_pause *op);

@@ -3,7 +3,8 @@
  * Lanes: (queue, type, downstream, breaker key, limit key) interned as one number, and when the next job of each is
  * due. Lane rows never change but for next_due_us, so they are kept in memory and asked for by value when another
  * process may have added them. next_due_us must never be later than the truth: a batch lowers it in its own transaction,
- * a claim that found the lane empty raises it. Writer thread.
+ * a claim that found the lane empty raises it. A cached lane is given to a job only when its row is known to stand
+ * (unused.c). Writer thread.
  */
 #include <string.h>
 
@@ -19,6 +20,7 @@
 
 struct hfi_lane {
     int64_t id;
+    int64_t walk; /* its row says so, too; 0: not known */
     struct hfi_lane_place place;
     bool fresh; /* its row came in this transaction */
     bool is_touched, exact;
@@ -131,26 +133,55 @@ static int add_row(struct hfi_sqlite *store, const struct hfi_lane_texts *texts,
         return store->fault;
     bind_texts(statement, texts);
     sqlite3_bind_int64(statement, 7, INT64_MAX);
+    sqlite3_bind_int64(statement, 8, store->walk);
     if (hfi_sql_run(store, statement) == 0)
         *id = sqlite3_last_insert_rowid(store->db);
     return store->fault;
 }
 
+static void drop(struct hfi_sqlite *store, struct hfi_lane *lane) {
+    struct hfi_lane **at = &store->touched;
+    HASH_DELETE(by_key, store->lanes_by_key, lane);
+    HASH_DELETE(by_id, store->lanes_by_id, lane);
+    while (lane->is_touched && *at != lane)
+        at = &(*at)->next_touched;
+    if (lane->is_touched)
+        *at = lane->next_touched;
+    hfi_free(lane);
+}
+
+/* The row of the lane, cached or not, noted as in use; made if there is none, or no more. */
+static int use_row(struct hfi_sqlite *store, const struct hfi_lane_texts *texts, struct hfi_lane *lane, int64_t *id,
+                   bool *fresh) {
+    bool stands = false;
+    *id = lane ? lane->id : 0;
+    if (!lane && find_row(store, texts, id) != 0)
+        return store->fault;
+    if (*id != 0 && hfi_sqlite_used(store, HFI_SQL_LANE_USED, *id, store->walk, &stands) != 0)
+        return store->fault;
+    *fresh = !stands;
+    return stands ? 0 : add_row(store, texts, id);
+}
+
 /* The number of a lane, made when it is new. 0 or a fault. */
 int hfi_sqlite_lane(struct hfi_sqlite *store, const struct hfi_lane_texts *texts, int64_t *id) {
     struct hfi_lane *lane = by_texts(store, texts);
-    if (lane) {
+    int64_t walk;
+    bool fresh;
+    if (hfi_sqlite_walk(store, &walk) != 0)
+        return store->fault;
+    if (lane && lane->walk == walk) {
         *id = lane->id;
         return 0;
     }
-    if (find_row(store, texts, id) != 0)
+    if (use_row(store, texts, lane, id, &fresh) != 0)
         return store->fault;
-    bool fresh = *id == 0;
-    if (fresh && add_row(store, texts, id) != 0)
-        return store->fault;
+    if (lane && fresh)
+        drop(store, lane); /* its row was removed */
     lane = by_number(store, *id);
-    if (!lane && !remember(store, *id, texts, fresh))
+    if (!lane && !(lane = remember(store, *id, texts, fresh)))
         return hfi_sqlite_no_memory(store);
+    lane->walk = walk;
     return 0;
 }
 
@@ -263,35 +294,42 @@ int hfi_sqlite_lanes_flush(struct hfi_sqlite *store) {
     return 0;
 }
 
-static void drop(struct hfi_sqlite *store, struct hfi_lane *lane) {
-    HASH_DELETE(by_key, store->lanes_by_key, lane);
-    HASH_DELETE(by_id, store->lanes_by_id, lane);
-    hfi_free(lane);
+static void drop_all(struct hfi_sqlite *store) {
+    struct hfi_lane *lane, *next;
+    HASH_ITER(by_key, store->lanes_by_key, lane, next)
+        drop(store, lane);
+    hfi_sqlite_gauges_free(store);
+    store->gauges_stand = store->lanes_added = false;
 }
 
-/* After the transaction; with `undo` the lanes it made are forgotten: their rows are gone. */
+/* After the transaction; with `undo` the lanes it made are forgotten: their rows are gone. Once for each walk all are,
+ * so that the cache does not outgrow the table. */
 void hfi_sqlite_lanes_forget(struct hfi_sqlite *store, bool undo) {
     while (store->touched) {
         store->touched->is_touched = false;
         store->touched = store->touched->next_touched;
     }
     struct hfi_lane *lane, *next;
+    if (store->walk != 0 && store->walk != store->cached_at_walk) {
+        drop_all(store);
+        store->cached_at_walk = undo ? 0 : store->walk;
+        return;
+    }
     if (undo)
         store->gauges_stand = false;
-    if (!store->lanes_added)
+    if (!store->lanes_added && !undo)
         return;
     HASH_ITER(by_key, store->lanes_by_key, lane, next) {
-        if (lane->fresh && undo)
+        if (lane->fresh && undo) {
             drop(store, lane);
-        else
-            lane->fresh = false;
+            continue;
+        }
+        lane->fresh = false;
+        lane->walk = undo ? 0 : lane->walk;
     }
     store->lanes_added = false;
 }
 
 void hfi_sqlite_lanes_free(struct hfi_sqlite *store) {
-    struct hfi_lane *lane, *next;
-    HASH_ITER(by_key, store->lanes_by_key, lane, next)
-        drop(store, lane);
-    hfi_sqlite_gauges_free(store);
+    drop_all(store);
 }

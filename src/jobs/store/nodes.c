@@ -139,18 +139,24 @@ static int run_for(struct hfi_sqlite *store, enum hfi_sql which, int64_t node) {
     return hfi_sql_run(store, statement);
 }
 
-/* The node is gone for good; its lock file goes after the commit. */
-int hfi_sqlite_node_gone(struct hfi_sqlite *store, int64_t node) {
+int hfi_sqlite_lock_goes(struct hfi_sqlite *store, int64_t node) {
     struct hfi_node_lock *lock = store->locks;
-    if (run_for(store, HFI_SQL_NODE_GONE, node) != 0)
-        return store->fault;
-    if (sqlite3_changes(store->db) == 0)
-        return 0;
     while (lock && lock->node != node)
         lock = lock->next;
     if (!lock && !(lock = add_lock(store, node, -1)))
         return hfi_sqlite_no_memory(store);
     lock->leaving = true;
+    return 0;
+}
+
+/* The node is gone for good; its lock file goes after the commit. */
+int hfi_sqlite_node_gone(struct hfi_sqlite *store, int64_t node) {
+    if (run_for(store, HFI_SQL_NODE_GONE, node) != 0)
+        return store->fault;
+    if (sqlite3_changes(store->db) == 0)
+        return 0;
+    if (hfi_sqlite_lock_goes(store, node) != 0)
+        return store->fault;
     return run_for(store, HFI_SQL_SHARES_GONE, node) != 0 ? store->fault : run_for(store, HFI_SQL_NODE_TYPES_GONE, node);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Policies: curves interned by value, immutable. Jobs point to them for as long as the store is open, so one that was
- * handed out is never freed before, not even when its row was rolled back. Writer thread.
+ * handed out is never freed before, not even when its row was rolled back, or removed. One that is given to a job is
+ * known to stand (unused.c). Writer thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 struct hfi_policy {
     struct hfi_curve curve;
+    int64_t walk; /* its row says so, too; 0: not known */
     bool fresh; /* its row came in this transaction */
     struct hfi_policy *next;
 };
@@ -71,30 +73,61 @@ static int add_row(struct hfi_sqlite *store, const struct hfi_curve *curve, cons
     sqlite3_bind_int64(statement, 1, curve->max_executions);
     sqlite3_bind_int64(statement, 2, curve->jitter_permille);
     sqlite3_bind_text(statement, 3, waits, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 4, store->walk);
     if (hfi_sql_run(store, statement) == 0)
         *id = sqlite3_last_insert_rowid(store->db);
     return store->fault;
 }
 
-/* The stored policy of these waits, made when it is new. 0 or a fault. */
-int hfi_sqlite_policy(struct hfi_sqlite *store, const struct hfi_curve *curve, const struct hfi_curve **stored) {
+static struct hfi_policy *find(struct hfi_sqlite *store, const struct hfi_curve *curve) {
+    struct hfi_policy *policy = store->policies;
+    while (policy && &policy->curve != curve && !hfi_curve_equal(&policy->curve, curve))
+        policy = policy->next;
+    return policy;
+}
+
+/* Its row is no more: jobs may still point to it, nobody new does. */
+static void retire(struct hfi_sqlite *store, struct hfi_policy *policy) {
+    struct hfi_policy **at = &store->policies;
+    while (*at != policy)
+        at = &(*at)->next;
+    *at = policy->next;
+    policy->next = store->dropped_policies;
+    store->dropped_policies = policy;
+}
+
+static int intern(struct hfi_sqlite *store, const struct hfi_curve *curve, struct hfi_policy **policy) {
     char waits[WAITS_ROOM];
     int64_t id;
-    for (struct hfi_policy *policy = store->policies; policy; policy = policy->next)
-        if (&policy->curve == curve || hfi_curve_equal(&policy->curve, curve)) {
-            *stored = &policy->curve;
-            return 0;
-        }
+    bool stands = false;
     print_waits(curve, waits);
-    if (bind_and_find(store, curve, waits, &id) != 0)
+    if (bind_and_find(store, curve, waits, &id) != 0 ||
+        (id != 0 && hfi_sqlite_used(store, HFI_SQL_POLICY_USED, id, store->walk, &stands) != 0) ||
+        (!stands && add_row(store, curve, waits, &id) != 0))
         return store->fault;
-    bool fresh = id == 0;
-    if (fresh && add_row(store, curve, waits, &id) != 0)
-        return store->fault;
-    struct hfi_policy *policy = remember(store, curve, id, fresh);
-    if (policy)
-        *stored = &policy->curve;
+    *policy = remember(store, curve, id, !stands);
     return store->fault;
+}
+
+/* The stored policy of these waits, made when it is new. 0 or a fault. */
+int hfi_sqlite_policy(struct hfi_sqlite *store, const struct hfi_curve *curve, const struct hfi_curve **stored) {
+    struct hfi_policy *policy = find(store, curve);
+    int64_t walk;
+    bool stands = true;
+    if (hfi_sqlite_walk(store, &walk) != 0)
+        return store->fault;
+    if (policy && policy->walk != walk &&
+        hfi_sqlite_used(store, HFI_SQL_POLICY_USED, policy->curve.id, walk, &stands) != 0)
+        return store->fault;
+    if (policy && !stands) {
+        retire(store, policy);
+        policy = NULL;
+    }
+    if (!policy && intern(store, curve, &policy) != 0)
+        return store->fault;
+    policy->walk = walk;
+    *stored = &policy->curve;
+    return 0;
 }
 
 /* `*stored` stays as it is when there is no such row. */
@@ -132,6 +165,7 @@ void hfi_sqlite_policies_settle(struct hfi_sqlite *store, bool committed) {
             continue;
         }
         policy->fresh = false;
+        policy->walk = committed ? policy->walk : 0;
         at = &policy->next;
     }
 }

@@ -2,8 +2,8 @@
 /*
  * Retention: rows whose time is over, in small chunks. Jobs are found by walking the table by id, a bounded stretch per
  * call, so that no index has to be kept for it; settled letters by their own index, and their alerts go with them. Must
- * never remove an open dead letter or an alert that nobody got, nor look at more rows in a call than is said here. Writer
- * thread.
+ * never remove an open dead letter or an alert that nobody got, nor look at more rows in a call than is said here, nor
+ * change more of them than HFI_PRUNE_ROWS. Writer thread.
  */
 #include "base/alloc.h"
 #include "jobs/hands.h"
@@ -11,12 +11,33 @@
 
 #define LOOKED_AT 20000    /* jobs of one call */
 #define LETTERS_LOOKED_AT 1000
+#define NODES_AT_ONCE 100  /* each may have a file */
+#define ROWS_OF_ONE 800    /* with a job or letter, at most: below a bound it is taken whole */
+#define EPOCHS_OF_ONE 50   /* a job of more has its history taken in pieces */
 
 struct doomed {
-    int64_t id;
+    int64_t id, epoch;
     int state;
     bool has_spec;
 };
+
+/* Rows that this call has changed since `op->rows` was set to where it began. */
+static uint32_t rows_of(const struct hfi_sqlite *store, const struct hfi_op_prune *op) {
+    return (uint32_t)sqlite3_total_changes(store->db) - op->rows;
+}
+
+static uint32_t rows_left(const struct hfi_sqlite *store, const struct hfi_op_prune *op) {
+    uint32_t rows = rows_of(store, op);
+    return rows < HFI_PRUNE_ROWS ? HFI_PRUNE_ROWS - rows : 0;
+}
+
+static bool has_room(const struct hfi_sqlite *store, const struct hfi_op_prune *op) {
+    return rows_left(store, op) >= ROWS_OF_ONE;
+}
+
+static uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
 
 /* Walks on from where the last call ended; at most once around. */
 static size_t find_jobs(struct hfi_sqlite *store, const struct hfi_op_prune *op, struct doomed *doomed, size_t room) {
@@ -32,7 +53,9 @@ static size_t find_jobs(struct hfi_sqlite *store, const struct hfi_op_prune *op,
         looked++;
         store->prune_cursor = sqlite3_column_int64(statement, 0);
         if (sqlite3_column_int64(statement, 2) < hfi_kept_since(op, state))
-            doomed[found++] = (struct doomed){store->prune_cursor, state, sqlite3_column_int(statement, 3) != 0};
+            doomed[found++] = (struct doomed){.id = store->prune_cursor, .state = state,
+                                              .has_spec = sqlite3_column_int(statement, 3) != 0,
+                                              .epoch = sqlite3_column_int64(statement, 4)};
     }
     hfi_sql_done(statement);
     if (found < room && looked < LOOKED_AT)
@@ -40,37 +63,60 @@ static size_t find_jobs(struct hfi_sqlite *store, const struct hfi_op_prune *op,
     return found;
 }
 
-static int remove_job(struct hfi_sqlite *store, const struct doomed *doomed) {
-    static const enum hfi_sql steps[] = {HFI_SQL_PRUNE_HISTORY, HFI_SQL_PRUNE_ERRORS, HFI_SQL_PRUNE_JOB, HFI_SQL_PRUNE_SPEC,
-                                         HFI_SQL_CHECKPOINT_DROP, HFI_SQL_PRUNE_DEPS, HFI_SQL_PRUNE_PARENT};
+static int run_for(struct hfi_sqlite *store, enum hfi_sql which, int64_t id) {
+    sqlite3_stmt *statement = hfi_sql(store, which);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, id);
+    return hfi_sql_run(store, statement);
+}
+
+/* What there may be thousands of; true: nothing of it is left. */
+static bool remove_some(struct hfi_sqlite *store, const struct hfi_op_prune *op, enum hfi_sql which,
+                        const struct doomed *doomed) {
+    uint32_t room = rows_left(store, op);
+    bool children = which == HFI_SQL_PRUNE_PARENT;
+    sqlite3_stmt *statement = room == 0 ? NULL : hfi_sql(store, which);
+    if (!statement)
+        return false;
+    sqlite3_bind_int64(statement, 1, doomed->id);
+    if (children)
+        sqlite3_bind_int(statement, 2, doomed->state == HF_JOB_SUCCEEDED);
+    sqlite3_bind_int64(statement, children ? 3 : 2, room);
+    return hfi_sql_run(store, statement) == 0 && (uint32_t)sqlite3_changes(store->db) < room;
+}
+
+static bool remove_past(struct hfi_sqlite *store, const struct hfi_op_prune *op, const struct doomed *doomed) {
+    if (doomed->epoch > EPOCHS_OF_ONE)
+        return remove_some(store, op, HFI_SQL_PRUNE_SOME_HISTORY, doomed) &&
+               remove_some(store, op, HFI_SQL_PRUNE_SOME_ERRORS, doomed) && has_room(store, op);
+    return run_for(store, HFI_SQL_PRUNE_HISTORY, doomed->id) == 0 && run_for(store, HFI_SQL_PRUNE_ERRORS, doomed->id) == 0;
+}
+
+/* The job and all that is its own. False: it was too much, or a fault: what is left of it is found again. */
+static bool remove_job(struct hfi_sqlite *store, const struct hfi_op_prune *op, const struct doomed *doomed) {
     bool deps = hfi_sqlite_deps_any(store);
     if (hfi_sqlite_deps_pending(store, doomed->id))
-        return store->fault; /* the next round finds it */
-    if (doomed->has_spec && hfi_sqlite_tags_drop(store, doomed->id) != 0)
-        return store->fault;
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        bool no_rows = (steps[i] == HFI_SQL_PRUNE_SPEC && !doomed->has_spec) ||
-                       ((steps[i] == HFI_SQL_PRUNE_DEPS || steps[i] == HFI_SQL_PRUNE_PARENT) && !deps);
-        if (no_rows)
-            continue;
-        sqlite3_stmt *statement = hfi_sql(store, steps[i]);
-        if (!statement)
-            return store->fault;
-        sqlite3_bind_int64(statement, 1, doomed->id);
-        if (steps[i] == HFI_SQL_PRUNE_PARENT)
-            sqlite3_bind_int(statement, 2, doomed->state == HF_JOB_SUCCEEDED);
-        if (hfi_sql_run(store, statement) != 0)
-            return store->fault;
-    }
+        return store->fault == 0; /* the next round finds it */
+    if (deps && !(remove_some(store, op, HFI_SQL_PRUNE_PARENT, doomed) && has_room(store, op)))
+        return false;
+    if (!remove_past(store, op, doomed) || (doomed->has_spec && hfi_sqlite_tags_drop(store, doomed->id) != 0))
+        return false;
+    if (run_for(store, HFI_SQL_PRUNE_JOB, doomed->id) != 0 || run_for(store, HFI_SQL_CHECKPOINT_DROP, doomed->id) != 0 ||
+        (doomed->has_spec && run_for(store, HFI_SQL_PRUNE_SPEC, doomed->id) != 0) ||
+        (deps && run_for(store, HFI_SQL_PRUNE_DEPS, doomed->id) != 0))
+        return false;
     hfi_sqlite_count(store, doomed->state, -1);
-    return 0;
+    return true;
 }
 
 static void prune_stretch(struct hfi_sqlite *store, struct hfi_op_prune *op, struct doomed *doomed) {
-    size_t found = find_jobs(store, op, doomed, op->limit - op->pruned);
-    for (size_t i = 0; i < found && store->fault == 0; i++)
-        remove_job(store, &doomed[i]);
-    op->pruned += (uint32_t)found;
+    size_t found = find_jobs(store, op, doomed, op->limit - op->pruned), done = 0;
+    while (done < found && has_room(store, op) && remove_job(store, op, &doomed[done]))
+        done++;
+    if (done < found && store->fault == 0)
+        store->prune_cursor = doomed[done].id - 1; /* with this one it goes on */
+    op->pruned += (uint32_t)done;
 }
 
 static int prune_jobs(struct hfi_sqlite *store, struct hfi_op_prune *op) {
@@ -81,7 +127,7 @@ static int prune_jobs(struct hfi_sqlite *store, struct hfi_op_prune *op) {
         return hfi_sqlite_no_memory(store);
     bool from_middle = store->prune_cursor != 0;
     prune_stretch(store, op, doomed);
-    if (from_middle && store->prune_cursor == 0 && op->pruned < op->limit && store->fault == 0)
+    if (from_middle && store->prune_cursor == 0 && op->pruned < op->limit && has_room(store, op) && store->fault == 0)
         prune_stretch(store, op, doomed); /* the end came first: from the start again */
     else if (store->prune_cursor != 0)
         op->more = true;
@@ -92,16 +138,7 @@ static int prune_jobs(struct hfi_sqlite *store, struct hfi_op_prune *op) {
 /* ------------------------------------------------------------------ dead letters */
 
 static int remove_letter(struct hfi_sqlite *store, int64_t id) {
-    static const enum hfi_sql steps[] = {HFI_SQL_PRUNE_ALERTS, HFI_SQL_PRUNE_DEAD};
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        sqlite3_stmt *statement = hfi_sql(store, steps[i]);
-        if (!statement)
-            return store->fault;
-        sqlite3_bind_int64(statement, 1, id);
-        if (hfi_sql_run(store, statement) != 0)
-            return store->fault;
-    }
-    return 0;
+    return run_for(store, HFI_SQL_PRUNE_ALERTS, id) != 0 ? store->fault : run_for(store, HFI_SQL_PRUNE_DEAD, id);
 }
 
 /* As find_jobs, in the order in which they were settled: such as an alert holds back are passed over. */
@@ -128,10 +165,14 @@ static size_t find_letters(struct hfi_sqlite *store, const struct hfi_op_prune *
 }
 
 static void letters_stretch(struct hfi_sqlite *store, struct hfi_op_prune *op, int64_t *doomed) {
-    size_t found = find_letters(store, op, doomed, op->limit - op->pruned);
-    for (size_t i = 0; i < found && store->fault == 0; i++)
-        remove_letter(store, doomed[i]);
-    op->pruned += (uint32_t)found;
+    size_t found = find_letters(store, op, doomed, op->limit - op->pruned), done = 0;
+    while (done < found && has_room(store, op) && remove_letter(store, doomed[done]) == 0)
+        done++;
+    if (done < found) { /* the others are looked at anew, from the first on */
+        store->letters_settled_us = store->letters_id = 0;
+        op->more = true;
+    }
+    op->pruned += (uint32_t)done;
 }
 
 static int prune_letters(struct hfi_sqlite *store, struct hfi_op_prune *op) {
@@ -142,7 +183,7 @@ static int prune_letters(struct hfi_sqlite *store, struct hfi_op_prune *op) {
         return hfi_sqlite_no_memory(store);
     bool from_middle = store->letters_id != 0;
     letters_stretch(store, op, doomed);
-    if (from_middle && store->letters_id == 0 && op->pruned < op->limit && store->fault == 0)
+    if (from_middle && store->letters_id == 0 && op->pruned < op->limit && has_room(store, op) && store->fault == 0)
         letters_stretch(store, op, doomed); /* the end came first: from the start again */
     else if (store->letters_id != 0)
         op->more = true;
@@ -150,30 +191,63 @@ static int prune_letters(struct hfi_sqlite *store, struct hfi_op_prune *op) {
     return store->fault;
 }
 
-/* Messages; `inbox_before` 0 keeps them. */
-static int prune_messages(struct hfi_sqlite *store, struct hfi_op_prune *op) {
-    if (op->inbox_before == 0 || op->pruned >= op->limit)
-        return 0;
-    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_PRUNE_INBOX);
+/* ------------------------------------------------------------------ what has nothing of its own */
+
+static uint32_t room_for(const struct hfi_sqlite *store, const struct hfi_op_prune *op) {
+    return least(op->limit - least(op->pruned, op->limit), rows_left(store, op));
+}
+
+/* `before` 0 keeps them. */
+static int prune_by_time(struct hfi_sqlite *store, struct hfi_op_prune *op, enum hfi_sql which, int64_t before) {
+    uint32_t room = room_for(store, op);
+    if (before == 0 || room == 0 || store->fault != 0)
+        return store->fault;
+    sqlite3_stmt *statement = hfi_sql(store, which);
     if (!statement)
         return store->fault;
-    sqlite3_bind_int64(statement, 1, op->inbox_before);
-    sqlite3_bind_int64(statement, 2, op->limit - op->pruned);
+    sqlite3_bind_int64(statement, 1, before);
+    sqlite3_bind_int64(statement, 2, room);
     if (hfi_sql_run(store, statement) != 0)
         return store->fault;
-    op->pruned += (uint32_t)sqlite3_changes(store->db);
+    uint32_t went = (uint32_t)sqlite3_changes(store->db);
+    op->pruned += went;
+    op->more = op->more || went == room;
     return 0;
 }
 
+/* Also the lock file of one that died between its last commit and the end of its leaving. */
+static int prune_nodes(struct hfi_sqlite *store, struct hfi_op_prune *op) {
+    int64_t nodes[NODES_AT_ONCE];
+    size_t found = 0;
+    uint32_t room = least(room_for(store, op), NODES_AT_ONCE);
+    sqlite3_stmt *statement = op->nodes_before == 0 || room == 0 ? NULL : hfi_sql(store, HFI_SQL_PRUNE_NODES_LOOK);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, op->nodes_before);
+    sqlite3_bind_int64(statement, 2, room);
+    while (found < room && hfi_sql_row(store, statement))
+        nodes[found++] = sqlite3_column_int64(statement, 0);
+    hfi_sql_done(statement);
+    for (size_t i = 0; i < found; i++)
+        if (run_for(store, HFI_SQL_PRUNE_NODE, nodes[i]) != 0 || hfi_sqlite_lock_goes(store, nodes[i]) != 0)
+            return store->fault;
+    op->pruned += (uint32_t)found;
+    op->more = op->more || found == room;
+    return store->fault;
+}
+
 int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op) {
-    op->pruned = 0;
+    uint32_t began = (uint32_t)sqlite3_total_changes(store->db);
+    op->pruned = op->rows = 0;
     op->more = false;
     if (op->limit == 0)
         return 0;
-    if (prune_jobs(store, op) == 0 && prune_letters(store, op) == 0)
-        prune_messages(store, op);
-    op->more = op->more || op->pruned >= op->limit;
-    if (store->fault == 0)
-        hfi_sqlite_rates_prune(store, op->now, op->limit);
+    op->rows = began;
+    if (prune_jobs(store, op) == 0 && prune_letters(store, op) == 0 &&
+        prune_by_time(store, op, HFI_SQL_PRUNE_INBOX, op->inbox_before) == 0 &&
+        prune_by_time(store, op, HFI_SQL_PRUNE_AUDIT, op->audit_before) == 0 && prune_nodes(store, op) == 0)
+        hfi_sqlite_rates_prune(store, op->now, least(op->limit, rows_left(store, op)));
+    op->more = op->more || op->pruned >= op->limit || !has_room(store, op);
+    op->rows = rows_of(store, op);
     return store->fault;
 }

@@ -60,6 +60,8 @@ static int make(struct hfi_sqlite *store, struct hfi_op_redrive *op, const struc
     struct hfi_lane_texts lane = {job.queue, job.type, job.downstream, job.breaker_key, job.limit_key, false};
     if (hfi_sqlite_next_id(store, &job.id) != 0 || hfi_sqlite_lane(store, &lane, &job.lane) != 0)
         return store->fault;
+    if (job.policy && hfi_sqlite_policy(store, job.policy, &job.policy) != 0)
+        return store->fault;
     if (job.root_id == 0)
         job.root_id = job.id;
     if (op->action->new_key)

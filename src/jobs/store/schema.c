@@ -16,12 +16,14 @@ static const char version_1_jobs[] =
     "CREATE TABLE meta(key TEXT NOT NULL PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;"
     "CREATE TABLE counts(state INTEGER PRIMARY KEY, jobs INTEGER NOT NULL) STRICT;"
     "CREATE TABLE policies("
-    " id INTEGER PRIMARY KEY, max_executions INTEGER NOT NULL, jitter_permille INTEGER NOT NULL, waits_ms TEXT NOT NULL,"
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, max_executions INTEGER NOT NULL, jitter_permille INTEGER NOT NULL,"
+    " waits_ms TEXT NOT NULL, walk INTEGER NOT NULL,"
     " UNIQUE(max_executions, jitter_permille, waits_ms)) STRICT;"
+    /* walk: the last one that found it in use. Ids are never used again: runners and caches may know an old one. */
     "CREATE TABLE lanes("
-    " id INTEGER PRIMARY KEY, queue TEXT NOT NULL, type TEXT NOT NULL, downstream TEXT NOT NULL,"
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, type TEXT NOT NULL, downstream TEXT NOT NULL,"
     " breaker_key TEXT NOT NULL, limit_key TEXT NOT NULL, alone INTEGER NOT NULL, next_due_us INTEGER NOT NULL,"
-    " UNIQUE(queue, type, downstream, breaker_key, limit_key, alone)) STRICT;"
+    " walk INTEGER NOT NULL, UNIQUE(queue, type, downstream, breaker_key, limit_key, alone)) STRICT;"
     "CREATE INDEX lanes_due ON lanes(next_due_us);"
     "CREATE TABLE jobs("
     " id INTEGER PRIMARY KEY,"
@@ -102,12 +104,13 @@ static const char version_1_deaths[] =
     "CREATE INDEX alerts_due ON alerts(sink, next_at_us) WHERE state = 0;";
 
 static const char version_1_rest[] =
-    /* Rows stay after the node is gone, for the names in histories. */
+    /* Rows stay a while after the node is gone, for the names in histories. */
     "CREATE TABLE nodes("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, host TEXT NOT NULL, boot TEXT NOT NULL,"
     " pid INTEGER NOT NULL, beat INTEGER NOT NULL, joined_at_us INTEGER NOT NULL, seen_at_us INTEGER NOT NULL,"
     " gone INTEGER NOT NULL DEFAULT 0) STRICT;"
     "CREATE INDEX nodes_live ON nodes(id) WHERE gone = 0;"
+    "CREATE INDEX nodes_gone ON nodes(seen_at_us) WHERE gone = 1;"
     "CREATE TABLE node_types(node INTEGER NOT NULL, type TEXT NOT NULL, PRIMARY KEY(node, type)) STRICT, WITHOUT ROWID;"
     "CREATE TABLE downstreams("
     " key TEXT NOT NULL PRIMARY KEY, forced INTEGER NOT NULL, forced_until_us INTEGER NOT NULL, phase INTEGER NOT NULL,"
@@ -130,7 +133,9 @@ static const char version_1_rest[] =
     " id INTEGER PRIMARY KEY AUTOINCREMENT, at_us INTEGER NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL,"
     " subject TEXT NOT NULL, subject_id INTEGER, reason TEXT, detail TEXT) STRICT;"
     "CREATE INDEX audit_subject ON audit(subject, subject_id);"
-    "INSERT INTO meta VALUES ('schema', 1), ('min_reader', 1), ('min_writer', 1), ('next_job', 1), ('control', 0);";
+    "CREATE INDEX audit_at ON audit(at_us);"
+    "INSERT INTO meta VALUES ('schema', 1), ('min_reader', 1), ('min_writer', 1), ('next_job', 1), ('control', 0),"
+    " ('walk', 1), ('walked_at', 0);";
 
 #define PARTS_MAX 4
 static const char *const steps[][PARTS_MAX] = {{version_1_jobs, version_1_deaths, version_1_rest}};

@@ -47,12 +47,16 @@
     X(META_BUMP, "UPDATE meta SET value = value + 1 WHERE key = ?1")                                                   \
     X(COUNT_ADD, "INSERT INTO counts VALUES (?1, ?2) ON CONFLICT (state) DO UPDATE SET jobs = jobs + excluded.jobs")   \
     X(POLICY_FIND, "SELECT id FROM policies WHERE max_executions = ?1 AND jitter_permille = ?2 AND waits_ms = ?3")     \
-    X(POLICY_ADD, "INSERT INTO policies(max_executions, jitter_permille, waits_ms) VALUES (?1, ?2, ?3)")               \
+    X(POLICY_ADD, "INSERT INTO policies(max_executions, jitter_permille, waits_ms, walk) VALUES (?1, ?2, ?3, ?4)")     \
+    X(POLICY_USED, "UPDATE policies SET walk = max(walk, ?2) WHERE id = ?1")                                           \
+    X(POLICY_FOUND, "UPDATE policies SET walk = ?2 WHERE id = ?1 AND walk < ?2")                                       \
     X(POLICY_GET, "SELECT max_executions, jitter_permille, waits_ms FROM policies WHERE id = ?1")                      \
     X(LANE_FIND, "SELECT id FROM lanes WHERE queue = ?1 AND type = ?2 AND downstream = ?3 AND breaker_key = ?4 "       \
                  "AND limit_key = ?5 AND alone = ?6")                                                                  \
-    X(LANE_ADD, "INSERT INTO lanes(queue, type, downstream, breaker_key, limit_key, alone, next_due_us) "              \
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                                                 \
+    X(LANE_ADD, "INSERT INTO lanes(queue, type, downstream, breaker_key, limit_key, alone, next_due_us, walk) "        \
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                             \
+    X(LANE_USED, "UPDATE lanes SET walk = max(walk, ?2) WHERE id = ?1")                                                \
+    X(LANE_FOUND, "UPDATE lanes SET walk = ?2 WHERE id = ?1 AND walk < ?2")                                            \
     X(LANE_GET, "SELECT queue, type, downstream, breaker_key, limit_key, alone FROM lanes WHERE id = ?1")              \
     X(LANE_LOWER, "UPDATE lanes SET next_due_us = ?2 WHERE id = ?1 AND next_due_us > ?2")                              \
     X(LANE_SET, "UPDATE lanes SET next_due_us = ?2 WHERE id = ?1 AND next_due_us <> ?2")                               \
@@ -190,13 +194,29 @@
     X(SHARE_SET, "INSERT OR REPLACE INTO shares SELECT ?1, id, ?3 FROM nodes WHERE id = ?2 AND gone = 0")              \
     X(SHARE_GONE, "DELETE FROM shares WHERE key = ?1 AND node = ?2")                                                   \
     X(SHARES_GONE, "DELETE FROM shares WHERE node = ?1")                                                               \
-    X(PRUNE_LOOK, "SELECT id, state, finished_at_us, has_spec FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2")           \
+    X(PRUNE_LOOK, "SELECT id, state, finished_at_us, has_spec, epoch FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2")    \
     X(PRUNE_JOB, "DELETE FROM jobs WHERE id = ?1")                                                                     \
     X(PRUNE_SPEC, "DELETE FROM job_specs WHERE id = ?1")                                                               \
     X(PRUNE_HISTORY, "DELETE FROM history WHERE job_id = ?1")                                                          \
     X(PRUNE_ERRORS, "DELETE FROM history_errors WHERE job_id = ?1")                                                    \
+    X(PRUNE_SOME_HISTORY, "DELETE FROM history WHERE (job_id, epoch, ended_at_us, event) IN (SELECT job_id, epoch, "   \
+                          "ended_at_us, event FROM history WHERE job_id = ?1 LIMIT ?2)")                               \
+    X(PRUNE_SOME_ERRORS, "DELETE FROM history_errors WHERE (job_id, epoch, ended_at_us, event) IN (SELECT job_id, "    \
+                         "epoch, ended_at_us, event FROM history_errors WHERE job_id = ?1 LIMIT ?2)")                  \
+    X(PRUNE_AUDIT, "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_us < ?1 LIMIT ?2)")                   \
+    X(PRUNE_NODES_LOOK, "SELECT id FROM nodes n WHERE gone = 1 AND seen_at_us < ?1 "                                   \
+                        "AND NOT EXISTS (SELECT 1 FROM jobs WHERE state = 2 AND owner = n.id) LIMIT ?2")               \
+    X(PRUNE_NODE, "DELETE FROM nodes WHERE id = ?1 AND gone = 1")                                                      \
+    X(WALK_JOBS, "SELECT id, lane, policy_id FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2")                            \
+    X(WALK_LETTERS, "SELECT id, policy_id FROM dead_letters WHERE id > ?1 ORDER BY id LIMIT ?2")                       \
+    X(WALK_LANES, "SELECT max(id) FROM (SELECT id FROM lanes WHERE id > ?1 ORDER BY id LIMIT ?2)")                     \
+    X(WALK_POLICIES, "SELECT max(id) FROM (SELECT id FROM policies WHERE id > ?1 ORDER BY id LIMIT ?2)")               \
+    X(WALK_LANES_DROP, "DELETE FROM lanes WHERE id > ?1 AND id <= ?2 AND walk < ?3")                                   \
+    X(WALK_POLICIES_DROP, "DELETE FROM policies WHERE id > ?1 AND id <= ?2 AND walk < ?3")                             \
+    X(LANE_EXISTS, "SELECT 1 FROM lanes WHERE id = ?1")                                                                \
     X(PRUNE_DEPS, "DELETE FROM deps WHERE child = ?1")                                                                 \
-    X(PRUNE_PARENT, "DELETE FROM deps WHERE parent = ?1 AND (on_end OR ?2)")                                           \
+    X(PRUNE_PARENT, "DELETE FROM deps WHERE (parent, child) IN (SELECT parent, child FROM deps WHERE parent = ?1 "     \
+                    "AND (on_end OR ?2) LIMIT ?3)")                                                                    \
     X(DEPS_ANY, "SELECT 1 FROM deps LIMIT 1")                                                                          \
     X(DEP_ADD, "INSERT OR IGNORE INTO deps(parent, child, on_end) VALUES (?1, ?2, ?3)")                                \
     X(DEPS_CHILDREN, "SELECT child FROM deps WHERE parent = ?1 AND child > ?2 ORDER BY child LIMIT ?3")                \

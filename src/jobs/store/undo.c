@@ -11,6 +11,7 @@ struct hfi_undo_entry {
     struct hfi_op *op;
     int64_t after_id;                  /* SWEEP, RELEASE */
     struct hfi_downstream_state state; /* DOWNSTREAM */
+    struct hfi_walk walk;              /* UNUSED */
 };
 
 int hfi_undo_note(struct hfi_undo *undo, struct hfi_op *op) {
@@ -31,6 +32,8 @@ int hfi_undo_note(struct hfi_undo *undo, struct hfi_op *op) {
         entry->after_id = ((struct hfi_op_sweep *)whole)->after_id;
     if (op->kind == HFI_OP_RELEASE)
         entry->after_id = ((struct hfi_op_release *)whole)->after_id;
+    if (op->kind == HFI_OP_UNUSED)
+        entry->walk = ((struct hfi_op_unused *)whole)->walk;
     if (op->kind == HFI_OP_DOWNSTREAM)
         entry->state = ((struct hfi_op_downstream *)whole)->state;
     return 0;
@@ -75,6 +78,9 @@ static void restore(struct hfi_undo_entry *entry) {
         break;
     case HFI_OP_ALERTS:
         DROP(hfi_op_alerts, rows, count);
+        break;
+    case HFI_OP_UNUSED:
+        ((struct hfi_op_unused *)op)->walk = entry->walk;
         break;
     case HFI_OP_DOWNSTREAM:
         ((struct hfi_op_downstream *)op)->state = entry->state;

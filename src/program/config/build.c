@@ -275,6 +275,7 @@ static void build_node(struct hfi_config *config) {
     to->keep_quarantined_ms = from->keep_quarantined_ms;
     to->keep_dead_letters_ms = from->keep_dead_letters_ms;
     to->keep_inbox_ms = from->keep_inbox_ms;
+    to->keep_audit_ms = from->keep_audit_ms;
 }
 
 void hfi_config_build(struct hfi_config *config) {

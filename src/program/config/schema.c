@@ -217,6 +217,7 @@ const struct hfi_key hfi_keys[] = {
     {"retention.quarantined", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_quarantined_ms), 0, 0, LONG, "30d", NULL, "quarantined jobs; their dead letters stay"},
     {"retention.dead_letters", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_dead_letters_ms), 0, 0, LONG, "90d", NULL, "dead letters that are redriven, resolved or discarded; others are never pruned"},
     {"retention.inbox", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_inbox_ms), 0, 0, LONG, "30d", NULL, "ids of messages of other systems, against second deliveries"},
+    {"retention.audit", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_audit_ms), 0, 0, LONG, "365d", NULL, "who cancelled, requeued, redrove, settled, paused or isolated what, and why"},
     {"alerts", HFI_KEY_ITEMS, 0, S(alerts), sizeof(struct hfi_alert_setting), 0, 0, NULL, NULL, "who hears of every death"},
     {"alerts.*.webhook", HFI_KEY_MAP, HFI_KEY_REQUIRED, 0, 0, 0, 0, NULL, NULL, "one POST of JSON with `text` and `content`"},
     {"alerts.*.webhook.url", HFI_KEY_SECRET, HFI_KEY_REQUIRED, A(url), 0, 0, 0, NULL, NULL, "http or https; may be ${ENV} or file:PATH and is never shown"},

@@ -137,7 +137,7 @@ struct hfi_settings {
     int64_t execution_timeout_ms;
     struct hfi_texts never_retry;
     uint32_t max_calls_per_job;
-    int64_t keep_succeeded_ms, keep_cancelled_ms, keep_dead_ms, keep_quarantined_ms, keep_dead_letters_ms, keep_inbox_ms;
+    int64_t keep_succeeded_ms, keep_cancelled_ms, keep_dead_ms, keep_quarantined_ms, keep_dead_letters_ms, keep_inbox_ms, keep_audit_ms;
     struct hfi_items downstreams, queues, jobs, alerts, limits, outboxes;
 };
 
