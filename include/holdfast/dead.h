@@ -38,6 +38,16 @@ HF_API int hf_dead_get(struct hf_store *store, int64_t id, struct hf_dead **dead
 HF_API const struct hf_dead_view *hf_dead_look(const struct hf_dead *dead); /* with payload and detail */
 HF_API void hf_dead_free(struct hf_dead *dead);
 
+/* Where it went besides the alerts: its death handler and its forwarders, each a job of its own [S2.32]. */
+struct hf_dead_forward {
+    uint32_t size;
+    const char *name;    /* the forwarder's; `handler` */
+    int64_t job_id;      /* of the copy; the newest one, if that was redriven */
+    const char *outcome; /* the state in which it ended; "" not yet */
+};
+HF_API size_t hf_dead_forward_count(const struct hf_dead *dead);
+HF_API const struct hf_dead_forward *hf_dead_forward_at(const struct hf_dead *dead, size_t index); /* NULL beyond */
+
 /* What a person decides about a dead letter, on the record. `actor` is required. */
 struct hf_dead_action {
     uint32_t size;
@@ -46,6 +56,7 @@ struct hf_dead_action {
     const void *payload;      /* redrive only: a corrected one; needs new_key. NULL = the snapshot */
     size_t payload_length;
     bool new_key;             /* redrive only: a new idempotency key */
+    bool force;               /* redrive only: also what a forwarder sent elsewhere, and that has not failed [S2.32] */
 };
 static inline void hf_dead_action_init(struct hf_dead_action *action) {
     memset(action, 0, sizeof *action);

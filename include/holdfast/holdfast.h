@@ -10,6 +10,7 @@
 #include "error.h"
 #include "event.h"
 #include "faults.h"
+#include "forward.h"
 #include "guard.h"
 #include "http.h"
 #include "job.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "alert.h"
+#include "forward.h"
 #include "http.h"
 #include "job.h"
 #include "outbox.h"
@@ -244,6 +245,8 @@ struct hf_runner_options {
     hf_hung_fn hung;           /* NULL: nothing but the log and the health. `holdfast run` exits */
     hf_phase_fn phase;         /* NULL */
     void *life_user;           /* of both */
+    const struct hf_forward_options *forwards; /* what of deaths goes where: forward.h */
+    size_t forward_count;
 };
 HF_API void hf_runner_options_init_sized(struct hf_runner_options *options, uint32_t size);
 static inline void hf_runner_options_init(struct hf_runner_options *options) {
@@ -272,6 +275,18 @@ HF_API int hf_runner_register(struct hf_runner *runner, const struct hf_type_opt
 /* An asynchronous one, on the loop thread: see hf_async_handler_fn. Takes no worker slot. Else as hf_runner_register. Since 0.1. */
 HF_API int hf_runner_register_async(struct hf_runner *runner, const struct hf_type_options *type,
                                     hf_async_handler_fn handler, void *user, struct hf_error *error);
+
+/*
+ * A handler of deaths: it is run once for each death or quarantine of a job of the type that the options name, as a job
+ * of its own (type `holdfast.death.` and that name) that is put in the transaction of the death: it has the dead job's
+ * payload, content type, tags, correlation id and idempotency key, is retried by the curve of these options (max_executions
+ * 1: never), and survives a crash. hf_work_death gives it the record. What it ends with changes nothing about the dead
+ * job [S2.18]; its own death is told as any, and handled by nobody. Put for deaths that this node ends or finds, so let
+ * every node register it. Queue: `holdfast.deaths` unless the options name another one. As hf_runner_register; HF_EEXIST:
+ * there is one for that type. Since 0.1.
+ */
+HF_API int hf_runner_on_death(struct hf_runner *runner, const struct hf_type_options *type, hf_handler_fn handler, void *user,
+                              struct hf_error *error);
 
 /* What became of a job in one transition that this node made, as committed. Texts live during the call; "" when absent. */
 struct hf_transition_view {
@@ -358,6 +373,8 @@ struct hf_runner_counts {
     uint64_t late_loops;   /* loops without a sign of life for longer than watchdog_ms, now */
     uint64_t missed_beats; /* how often that was said */
     uint64_t unreadable;   /* jobs whose handler could not read the payload: quarantined, as if never started */
+    uint64_t forwarded;      /* of succeeded: runs of death handlers and copies of forwarders */
+    uint64_t forward_failed; /* of died: the same */
 };
 static inline void hf_runner_counts_init(struct hf_runner_counts *counts) {
     memset(counts, 0, sizeof *counts);

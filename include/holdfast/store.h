@@ -100,8 +100,11 @@ HF_API void hf_job_free(struct hf_job *job);
 HF_API int hf_store_cancel_job(struct hf_store *store, int64_t id, const char *actor, const char *reason, struct hf_error *error);
 /* Same id, full budget, history kept; only dead or quarantined ones (HF_ESTATE; `error` names how and why) [S1.19, S1.20].
  * Jobs that were cancelled because they waited for it wait again.
- * HF_EEXIST: another job holds its unique key. `actor` is required. */
-HF_API int hf_store_requeue_job(struct hf_store *store, int64_t id, const char *actor, const char *reason, bool new_key,
+ * HF_EEXIST: another job holds its unique key; HF_ESTATE also when its death was forwarded, and that has not failed, without
+ * HF_REQUEUE_FORCE [S2.32]. `actor` is required. `flags`: of the two. */
+#define HF_REQUEUE_NEW_KEY 1u
+#define HF_REQUEUE_FORCE 2u
+HF_API int hf_store_requeue_job(struct hf_store *store, int64_t id, const char *actor, const char *reason, unsigned flags,
                                 struct hf_error *error);
 
 /* Counts by state; unknown states are in `other`. */

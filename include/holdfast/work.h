@@ -70,6 +70,12 @@ HF_API int64_t hf_work_remaining_ms(const struct hf_work *work); /* of the execu
 HF_API int64_t hf_work_deadline_ms(const struct hf_work *work);
 /* It should end soon: its limit is over, somebody cancelled it, the node drains, or the job is not its own any more. */
 HF_API bool hf_work_is_cancelled(const struct hf_work *work);
+/*
+ * In a job that a death made: that dead letter, with detail; its payload is also the work's. Free it. Blocks for a read of the
+ * store. HF_ENOENT: the job tells of no death, or of one that was pruned; HF_EDEADLK: on the loop thread. Since 0.1.
+ */
+struct hf_dead;
+HF_API int hf_work_death(const struct hf_work *work, struct hf_dead **dead, struct hf_error *error);
 HF_API struct hf_client *hf_work_client(const struct hf_work *work);
 
 /* ------------------------------------------------------------------ what it says meanwhile: any thread until it ended */

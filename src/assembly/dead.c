@@ -62,6 +62,8 @@ static int refuse_redrive(const struct hfi_op_redrive *op, const struct hf_store
     case HF_ENOENT:
         return refuse_missing(op->dead_id, error);
     case HF_ESTATE:
+        if (op->status == HF_DEAD_DEAD && op->new_job != 0)
+            return hfi_forwarded_already(error, "dead letter", op->dead_id, op->new_job);
         return op->status == HF_DEAD_DEAD ? refuse_cut(op->dead_id, error)
                                           : refuse_settled(op->dead_id, op->status, op->new_job, error);
     case HF_EEXIST:

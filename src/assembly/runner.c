@@ -294,6 +294,12 @@ int hf_runner_register_async(struct hf_runner *runner, const struct hf_type_opti
     return code != 0 ? code : hfi_rulebook_add_async(runner->book, type, handler, user, error);
 }
 
+int hf_runner_on_death(struct hf_runner *runner, const struct hf_type_options *type, hf_handler_fn handler, void *user,
+                       struct hf_error *error) {
+    int code = may_register(runner, type, handler != NULL, error);
+    return code != 0 ? code : hfi_rulebook_on_death(runner->book, type, handler, user, error);
+}
+
 int hf_runner_observe(struct hf_runner *runner, hf_transition_fn observer, void *user) {
     if (runner == NULL || observer == NULL)
         return HF_EINVAL;
@@ -335,6 +341,9 @@ static void begin(struct hfi_task *task, void *user) {
 }
 
 static int claim_run(struct hf_runner *runner, struct hf_error *error) {
+    int code = hfi_rulebook_prove_forwards(runner->book, error); /* now all types are known */
+    if (code != 0)
+        return code;
     pthread_mutex_lock(&runner->lock);
     bool free_to_run = runner->stage == MADE;
     if (free_to_run)

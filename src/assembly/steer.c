@@ -55,11 +55,13 @@ static int refuse_requeue(const struct hfi_op_requeue *op, struct hf_error *erro
     if (op->status != HF_DEAD_DEAD)
         return hfi_fail(error, HF_ESTATE, "job", NULL, "the dead letter of %" PRId64 " is already %s", op->id,
                         hf_dead_status_name(op->status));
+    if (op->other_job != 0)
+        return hfi_forwarded_already(error, "job", op->id, op->other_job);
     return hfi_fail(error, HF_ESTATE, "job", "only dead and quarantined jobs can be requeued", "%" PRId64 " is %s",
                     op->id, hf_job_state_name(op->was));
 }
 
-int hf_store_requeue_job(struct hf_store *store, int64_t id, const char *actor, const char *reason, bool new_key,
+int hf_store_requeue_job(struct hf_store *store, int64_t id, const char *actor, const char *reason, unsigned flags,
                          struct hf_error *error) {
     int code = check_people(&actor, &reason, error);
     if (code != 0)
@@ -68,7 +70,8 @@ int hf_store_requeue_job(struct hf_store *store, int64_t id, const char *actor, 
                                 .id = id,
                                 .actor = actor,
                                 .reason = reason,
-                                .new_key = new_key,
+                                .new_key = flags & HF_REQUEUE_NEW_KEY,
+                                .force = flags & HF_REQUEUE_FORCE,
                                 .now = hfi_store_now(store)};
     code = hfi_store_do(store, &op.op, "requeue", error);
     return code == 0 || code == HF_EDEADLK ? code : refuse_requeue(&op, error);

@@ -215,6 +215,12 @@ int hf_store_list_limits(struct hf_store *store, struct hf_limit_list **list, st
     return code != 0 ? code : store->port->ops->list_limits(store->port, list, error);
 }
 
+int hf_forward_list_open(struct hf_store *store, struct hf_forward_list **list, struct hf_error *error) {
+    *list = NULL;
+    int code = hfi_store_may_block(store, "hf_forward_list_open", error);
+    return code != 0 ? code : store->port->ops->list_forwards(store->port, list, error);
+}
+
 int hf_store_list_downstreams(struct hf_store *store, struct hf_downstream_list **list, struct hf_error *error) {
     *list = NULL;
     int code = hfi_store_may_block(store, "hf_store_list_downstreams", error);

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "jobs/forward.h"
 #include "jobs/runner_state.h"
 #include "resilience/classify.h"
 
@@ -245,6 +246,10 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
     pthread_mutex_lock(&runner->lock);
     ++*counter(runner, op);
     runner->counts.quarantined += op->event.kind == HFI_EVENT_QUARANTINED;
+    if (hfi_forward_is(op->job)) {
+        runner->counts.forwarded += op->event.kind == HFI_EVENT_SUCCEEDED;
+        runner->counts.forward_failed += op->change.has_death;
+    }
     runner->counts.late += op->event.kind == HFI_EVENT_SUCCEEDED && op->event.late_ms > 0;
     runner->counts.running--;
     pthread_mutex_unlock(&runner->lock);

@@ -337,6 +337,7 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
     work->runner_state = execution;
     hfi_notes_init(execution);
     work->store_uuid = runner->parts.store->port->uuid;
+    work->store = runner->parts.store->port;
     hfi_outcome_init(&work->ending.outcome);
     hfi_idempotency_key(job, runner->parts.store->port->uuid, work->key);
     if (work->type->options.kind == HF_KIND_NATIVE || work->type->options.kind == HF_KIND_PLUGIN) {

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "holdfast/guard.h"
+#include "jobs/forward.h"
 
 static void begin(struct hfi_hand *hand, enum hfi_event_kind kind, int64_t node, struct hf_wall now) {
     memset(hand, 0, sizeof *hand);
@@ -106,8 +107,8 @@ int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snaps
         .limit_key = snapshot->limit_key,
         .unique_key = snapshot->unique_key,
         .idempotency_key = snapshot->idempotency_key,
-        .source = "",
-        .source_message_id = "",
+        .source = hfi_forward_is(snapshot) ? snapshot->source : "", /* or its death would be forwarded */
+        .source_message_id = hfi_forward_is(snapshot) ? snapshot->source_message_id : "",
         .correlation_id = snapshot->correlation_id,
         .trace_context = snapshot->trace_context,
         .tags = snapshot->tags,

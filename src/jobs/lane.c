@@ -10,10 +10,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "jobs/forward.h"
 #include "jobs/lane_limits.h"
 
 static bool in_filter(const struct hfi_lanes *lanes, const char *queue) {
-    if (lanes->filter == NULL)
+    if (lanes->filter == NULL || strcmp(queue, HFI_FORWARD_QUEUE) == 0) /* whoever ends a job tells of its death, too */
         return true;
     for (size_t i = 0; i < lanes->filter_count; i++) {
         if (strcmp(lanes->filter[i], queue) == 0)

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/forward.h"
 
 #define SEPARATOR "\x1f"
 #define TIME_MAX_US INT64_C(253402300799999999) /* the last one that RFC 3339 can write */
@@ -276,6 +277,8 @@ static int check_numbers(const struct hf_job_spec *spec, uint32_t max_payload, s
     if (spec->run_at_us > 0 && spec->expires_at_us > 0 && spec->expires_at_us <= spec->run_at_us)
         return hfi_fail(error, HF_EINVAL, "expires_at_us", "let it expire after run_at_us",
                         "it would expire before it is due");
+    if (hfi_forward_reserved(spec->source))
+        return hfi_fail(error, HF_EINVAL, "source", "choose another name", "names that begin with %s are reserved", HFI_RESERVED);
     if (spec->source_message_id && spec->source_message_id[0] && (!spec->source || !spec->source[0]))
         return hfi_fail(error, HF_EINVAL, "source", "name the source", "missing beside a source_message_id");
     return 0;

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/forward_options.h"
 #include "jobs/kinds/plugin.h"
 #include "jobs/limit.h"
 #include "jobs/type_options.h"
@@ -50,6 +51,9 @@ struct hfi_rulebook {
     size_t target_count;
     const char **sinks;
     size_t sink_count;
+    struct hfi_forward *forwards; /* death handlers before the forwarders [S2.28] */
+    size_t handler_count;
+    struct hfi_forwards told;     /* the same, for those who read */
     const char *const *never_retry;
     size_t never_retry_count;
     int64_t execution_timeout_ms;
@@ -185,6 +189,101 @@ static int add_sinks(struct hfi_rulebook *book, const struct hf_runner_options *
     return 0;
 }
 
+/* At the end of its kind. */
+static int insert_forward(struct hfi_rulebook *book, const struct hfi_forward *forward, struct hf_error *error) {
+    size_t count = book->told.count, at = forward->handler ? book->handler_count : count;
+    struct hfi_forward *grown = hfi_realloc(book->forwards, (count + 1) * sizeof *grown);
+    if (!grown)
+        return hfi_fail(error, HF_ENOMEM, "forwarders", NULL, NULL);
+    memmove(grown + at + 1, grown + at, (count - at) * sizeof *grown);
+    grown[at] = *forward;
+    book->handler_count += forward->handler;
+    book->forwards = grown;
+    book->told = (struct hfi_forwards){grown, count + 1};
+    return 0;
+}
+
+static int add(struct hfi_rulebook *book, const struct hf_type_options *type, const struct hfi_type *handlers,
+               struct hf_error *error);
+
+static bool has_queue(const struct hf_runner_options *options, const char *name) {
+    bool found = options->queue_count == 0 || strcmp(name, "default") == 0;
+    for (size_t i = 0; i < options->queue_count && !found; i++)
+        found = strcmp(((const struct hf_queue_options *)item(options->queue_options, i))->name, name) == 0;
+    return found;
+}
+
+static bool has_downstream(const struct hf_runner_options *options, const char *name) {
+    bool found = false;
+    for (size_t i = 0; i < options->downstream_count && !found; i++)
+        found = strcmp(((const struct hf_downstream_options *)item(options->downstreams, i))->name, name) == 0;
+    return found;
+}
+
+/* Where a copy would go has to be there before the first death [S2.27]. */
+static int check_forward(const struct hf_runner_options *options, const struct hfi_forward *forward,
+                         const struct hf_type_options *type, struct hf_error *error) {
+    if (!type->name && !has_queue(options, forward->to_queue))
+        return hfi_fail(error, HF_ECONFIG, forward->name, "add it to the queues", "it forwards to the queue `%s`, which is not there",
+                        forward->to_queue);
+    if (type->downstream && !has_downstream(options, type->downstream))
+        return hfi_fail(error, HF_ECONFIG, forward->name, "add it to the downstreams",
+                        "it forwards to the downstream `%s`, which is not there", type->downstream);
+    return 0;
+}
+
+static int add_forwards(struct hfi_rulebook *book, const struct hf_runner_options *options, struct hf_error *error) {
+    int code = 0;
+    for (size_t i = 0; i < options->forward_count && code == 0; i++) {
+        const struct hf_forward_options *given = item(options->forwards, i);
+        struct hfi_forward forward;
+        struct hf_type_options type;
+        struct hfi_type handlers = {.error_header = given && given->error_header};
+        if (!given)
+            return refuse_size("forwarder", error);
+        code = hfi_forward_options_copy(&book->keep, given, &forward, &type, error);
+        for (size_t j = 0; j < book->told.count && code == 0; j++)
+            if (strcmp(book->forwards[j].name, forward.name) == 0)
+                code = refuse_twice("forwarder", forward.name, error);
+        if (code == 0)
+            code = check_forward(options, &forward, &type, error);
+        if (code == 0 && type.name)
+            code = add(book, &type, &handlers, error);
+        if (code == 0)
+            code = insert_forward(book, &forward, error);
+    }
+    return code;
+}
+
+int hfi_rulebook_on_death(struct hfi_rulebook *book, const struct hf_type_options *given, hf_handler_fn handler, void *user,
+                          struct hf_error *error) {
+    struct hfi_forward forward;
+    struct hf_type_options type;
+    struct hfi_type handlers = {.handler = handler, .user = user};
+    int code = hfi_death_options_copy(&book->keep, given, &forward, &type, error);
+    if (code == 0)
+        code = add(book, &type, &handlers, error);
+    return code == 0 ? insert_forward(book, &forward, error) : code;
+}
+
+int hfi_rulebook_prove_forwards(const struct hfi_rulebook *book, struct hf_error *error) {
+    for (size_t i = 0; i < book->told.count; i++) {
+        const struct hfi_forward *forward = &book->forwards[i];
+        if (forward->to_type && !hfi_rulebook_type(book, forward->to_type))
+            return hfi_fail(error, HF_ECONFIG, forward->name, "add it to the job types",
+                            "it forwards to the job type `%s`, which is not there", forward->to_type);
+    }
+    return 0;
+}
+
+static int refuse_reserved(const struct hf_type_options *type, struct hf_error *error) {
+    return hfi_fail(error, HF_EINVAL, type->name, "choose another name", "names that begin with %s are reserved", HFI_RESERVED);
+}
+
+static bool is_reserved(const struct hf_type_options *type) {
+    return type && type->size >= sizeof type->size && hfi_forward_reserved(type->name);
+}
+
 static int add_types(struct hfi_rulebook *book, const struct hf_runner_options *options, struct hf_error *error) {
     for (size_t i = 0; i < options->type_count; i++) {
         const struct hf_type_options *type = item(options->types, i);
@@ -225,6 +324,8 @@ static int fill(struct hfi_rulebook *book, const struct hf_runner_options *optio
         code = add_sinks(book, options, error);
     if (code == 0)
         code = add_types(book, options, error);
+    if (code == 0)
+        code = add_forwards(book, options, error);
     return code;
 }
 
@@ -254,6 +355,7 @@ void hfi_rulebook_free(struct hfi_rulebook *book) {
         hfi_plugin_leave(&book->types[i]->type);
     hfi_keep_free(&book->keep);
     hfi_free(book->types);
+    hfi_free(book->forwards);
     hfi_free(book);
 }
 
@@ -353,6 +455,7 @@ static int add(struct hfi_rulebook *book, const struct hf_type_options *type, co
     entry->type.handler = handlers->handler;
     entry->type.async_handler = handlers->async_handler;
     entry->type.user = handlers->user;
+    entry->type.error_header = handlers->error_header;
     if (entry->type.options.kind == HF_KIND_PLUGIN && (code = hfi_plugin_use(&book->keep, &entry->type, error)) != 0)
         return code;
     entry->type.abandon_after_ms = entry->type.options.abandon_after_ms >= 0 ? entry->type.options.abandon_after_ms
@@ -378,13 +481,13 @@ static int add(struct hfi_rulebook *book, const struct hf_type_options *type, co
 int hfi_rulebook_add(struct hfi_rulebook *book, const struct hf_type_options *type, hf_handler_fn handler, void *user,
                      struct hf_error *error) {
     struct hfi_type handlers = {.handler = handler, .user = user};
-    return add(book, type, &handlers, error);
+    return is_reserved(type) ? refuse_reserved(type, error) : add(book, type, &handlers, error);
 }
 
 int hfi_rulebook_add_async(struct hfi_rulebook *book, const struct hf_type_options *type, hf_async_handler_fn handler,
                            void *user, struct hf_error *error) {
     struct hfi_type handlers = {.async_handler = handler, .user = user};
-    return add(book, type, &handlers, error);
+    return is_reserved(type) ? refuse_reserved(type, error) : add(book, type, &handlers, error);
 }
 
 static const struct entry *entry_of(const struct hfi_rulebook *book, const char *name) {
@@ -427,6 +530,7 @@ void hfi_rulebook_for(const struct hfi_rulebook *book, const struct hfi_job *job
             rules->retry_after_cap_ms = book->targets[i].retry_after_cap_ms;
             rules->give_up_after_ms = book->targets[i].give_up_after_ms;
         }
+    rules->forwards = &book->told;
     rules->never_retry = entry ? entry->never_retry : book->never_retry;
     rules->never_retry_count = entry ? entry->never_retry_count : book->never_retry_count;
 }
@@ -434,4 +538,8 @@ void hfi_rulebook_for(const struct hfi_rulebook *book, const struct hfi_job *job
 size_t hfi_rulebook_sinks(const struct hfi_rulebook *book, const char *const **names) {
     *names = book->sinks;
     return book->sink_count;
+}
+
+const struct hfi_forwards *hfi_rulebook_forwards(const struct hfi_rulebook *book) {
+    return &book->told;
 }

@@ -3,6 +3,7 @@
 #define HFI_JOBS_RULEBOOK_H
 
 #include "holdfast/runner.h"
+#include "jobs/forward.h"
 #include "jobs/transition.h"
 
 /*
@@ -18,6 +19,7 @@ struct hfi_type {
     hf_handler_fn handler; /* native: one of the two */
     hf_async_handler_fn async_handler;
     void *user;
+    bool error_header; /* of a forwarder: its calls tell the type of the error */
     struct hfi_plugin *plugin; /* of kind plugin; NULL if isolated: it is begun in its processes */
     struct hfi_curve policy; /* in force for its default queue */
     int64_t execution_timeout_ms; /* resolved; 0 = none */
@@ -30,6 +32,13 @@ int hfi_rulebook_add(struct hfi_rulebook *book, const struct hf_type_options *ty
                      struct hf_error *error);
 int hfi_rulebook_add_async(struct hfi_rulebook *book, const struct hf_type_options *type, hf_async_handler_fn handler,
                            void *user, struct hf_error *error);
+
+/* A handler of deaths of the jobs whose type the options name. As hfi_rulebook_add. */
+int hfi_rulebook_on_death(struct hfi_rulebook *book, const struct hf_type_options *type, hf_handler_fn handler, void *user,
+                          struct hf_error *error);
+/* HF_ECONFIG: a forwarder makes jobs of a type that is not there. Once all types are. */
+int hfi_rulebook_prove_forwards(const struct hfi_rulebook *book, struct hf_error *error);
+const struct hfi_forwards *hfi_rulebook_forwards(const struct hfi_rulebook *book);
 
 const struct hfi_type *hfi_rulebook_type(const struct hfi_rulebook *book, const char *name); /* NULL unknown */
 size_t hfi_rulebook_type_count(const struct hfi_rulebook *book);

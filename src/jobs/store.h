@@ -8,7 +8,9 @@
 
 #include "base/scheduler.h"
 #include "holdfast/dead.h"
+#include "holdfast/forward.h"
 #include "holdfast/store.h"
+#include "jobs/forward.h"
 #include "jobs/limit.h"
 #include "jobs/record.h"
 #include "jobs/redriving.h"
@@ -254,7 +256,7 @@ struct hfi_op_requeue {
     struct hfi_op op;
     int64_t id;
     const char *actor, *reason;
-    bool new_key;
+    bool new_key, force; /* force: also when it was forwarded [S2.32] */
     struct hf_wall now;
     int32_t was;       /* out on HF_ESTATE: state of the job */
     int32_t status;    /* out on HF_ESTATE: status of its dead letter, 0 when that is not why */
@@ -379,6 +381,7 @@ struct hfi_op_poison {
     const struct hfi_death *death;
     const char *const *sinks;
     size_t sink_count;
+    const struct hfi_forwards *forwards;
     struct hf_wall now;
     int64_t dead_id; /* out */
     bool existed;    /* out: it was there already: nobody is alerted [S0.19] */
@@ -452,6 +455,7 @@ struct hfi_store_ops {
     int (*list_queues)(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error);
     int (*list_limits)(struct hfi_store *self, struct hf_limit_list **list, struct hf_error *error);
     int (*list_downstreams)(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
+    int (*list_forwards)(struct hfi_store *self, struct hf_forward_list **list, struct hf_error *error);
     int (*list_dead)(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list, struct hf_error *error);
     int (*group_dead)(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_group_list **list, struct hf_error *error);
     int (*list_redrives)(struct hfi_store *self, const struct hf_redrive_filter *filter, struct hf_redrive_list **list, struct hf_error *error);

@@ -67,6 +67,7 @@ struct hfi_ruling {
     int64_t wait_ms; /* instead of the planned one; -1: as planned */
 };
 
+struct hfi_forwards;
 /* What the configuration says about a job; immutable, from hfi_rulebook_for. */
 struct hfi_rules {
     const struct hfi_curve *policy;   /* used when the job has none of its own */
@@ -80,6 +81,7 @@ struct hfi_rules {
     const char *const *never_retry;   /* error types by dotted prefix */
     size_t never_retry_count;
     uint64_t random;                  /* for jitter */
+    const struct hfi_forwards *forwards; /* what a death sets off besides its alerts; NULL nothing */
 };
 
 /*

@@ -205,6 +205,12 @@ static const size_t redrive_texts[] = {
 };
 static const struct shape redrive_shape = {sizeof(struct hf_redrive_view), redrive_texts, COUNT(redrive_texts), NULL, 0};
 
+static const size_t forwarded_texts[] = {FIELD(hf_dead_forward, name), FIELD(hf_dead_forward, outcome)};
+static const struct shape forwarded_shape = {sizeof(struct hf_dead_forward), forwarded_texts, 2, NULL, 0};
+
+static const size_t forward_texts[] = {FIELD(hf_forward_view, name)};
+static const struct shape forward_shape = {sizeof(struct hf_forward_view), forward_texts, 1, NULL, 0};
+
 static const size_t queue_texts[] = {FIELD(hf_queue_view, name)};
 static const struct shape queue_shape = {sizeof(struct hf_queue_view), queue_texts, 1, NULL, 0};
 
@@ -218,6 +224,9 @@ struct hf_job_list {
     struct snapshot snapshot;
 };
 struct hf_dead_list {
+    struct snapshot snapshot;
+};
+struct hf_forward_list {
     struct snapshot snapshot;
 };
 struct hf_dead_group_list {
@@ -244,6 +253,7 @@ struct hf_job {
 };
 struct hf_dead {
     struct snapshot snapshot; /* one row */
+    struct snapshot forwards;
 };
 
 /* What every list has: made, counted, read by index, freed. */
@@ -267,6 +277,7 @@ LIST(job_list, hf_job_view)
 LIST(dead_list, hf_dead_view)
 LIST(dead_group_list, hf_dead_group_view)
 LIST(redrive_list, hf_redrive_view)
+LIST(forward_list, hf_forward_view)
 LIST(queue_list, hf_queue_view)
 LIST(limit_list, hf_limit_view)
 LIST(downstream_list, hf_downstream_row)
@@ -405,12 +416,30 @@ int hfi_dead_new(const struct hf_dead_view *row, struct hf_dead **dead) {
     return 0;
 }
 
+int hfi_dead_add_forward(struct hf_dead *dead, const struct hf_dead_forward *row) {
+    return add(&dead->forwards, &forwarded_shape, row, false);
+}
+
+size_t hf_dead_forward_count(const struct hf_dead *dead) {
+    return dead->forwards.count;
+}
+
+const struct hf_dead_forward *hf_dead_forward_at(const struct hf_dead *dead, size_t index) {
+    return at(&dead->forwards, index);
+}
+
+int hfi_forward_list_add(struct hf_forward_list *list, const struct hf_forward_view *row) {
+    return add(&list->snapshot, &forward_shape, row, false);
+}
+
 const struct hf_dead_view *hf_dead_look(const struct hf_dead *dead) {
     return at(&dead->snapshot, 0);
 }
 
 void hf_dead_free(struct hf_dead *dead) {
-    if (dead)
-        clear(&dead->snapshot);
+    if (!dead)
+        return;
+    clear(&dead->snapshot);
+    clear(&dead->forwards);
     hfi_free(dead);
 }

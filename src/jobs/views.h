@@ -3,6 +3,7 @@
 #define HFI_JOBS_VIEWS_H
 
 #include "holdfast/dead.h"
+#include "holdfast/forward.h"
 #include "holdfast/job.h"
 #include "holdfast/store.h"
 #include "jobs/record.h"
@@ -37,6 +38,10 @@ int hfi_redrive_list_new(struct hf_redrive_list **list);
 int hfi_redrive_list_add(struct hf_redrive_list *list, const struct hf_redrive_view *row);
 void hfi_redrive_list_set_next(struct hf_redrive_list *list, int64_t cursor);
 
+int hfi_dead_add_forward(struct hf_dead *dead, const struct hf_dead_forward *row);
+
+int hfi_forward_list_new(struct hf_forward_list **list);
+int hfi_forward_list_add(struct hf_forward_list *list, const struct hf_forward_view *row);
 int hfi_queue_list_new(struct hf_queue_list **list);
 int hfi_queue_list_add(struct hf_queue_list *list, const struct hf_queue_view *row);
 int hfi_limit_list_new(struct hf_limit_list **list);

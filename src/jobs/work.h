@@ -71,6 +71,7 @@ struct hf_work {
     struct hf_mono deadline;      /* of the execution; HFI_FOREVER_US without a timeout */
     uint32_t max_executions;
     const char *store_uuid;       /* the runner's */
+    struct hfi_store *store;      /* NULL: none to read from */
     char key[HFI_KEY_MAX + 1];    /* idempotency key in force: hfi_idempotency_key, filled by the runner */
     char execution_id[44];        /* `<job>.<epoch>` */
     _Atomic int stop;             /* enum hfi_stop: why it should end */

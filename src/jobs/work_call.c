@@ -5,8 +5,11 @@
  */
 #include <string.h>
 
+#include "base/blocking.h"
 #include "base/text.h"
 #include "holdfast/http.h"
+#include "jobs/forward.h"
+#include "jobs/store.h"
 #include "jobs/work.h"
 
 int hf_work_call(struct hf_work *work, const struct hf_request *given, struct hf_response **response,
@@ -49,4 +52,14 @@ enum hf_result hf_work_forward(struct hf_work *work, const struct hf_request *re
     enum hf_result result = hf_work_end_as(work, hf_response_outcome(response));
     hf_response_free(response);
     return result;
+}
+
+int hf_work_death(const struct hf_work *work, struct hf_dead **dead, struct hf_error *error) {
+    int64_t letter = hfi_forward_letter(work->job);
+    *dead = NULL;
+    if (!hfi_may_block())
+        return hfi_fail(error, HF_EDEADLK, "hf_work_death", "call it on another thread", "this thread must not block");
+    if (letter == 0 || !work->store)
+        return hfi_fail(error, HF_ENOENT, "hf_work_death", NULL, "job %lld tells of no death", (long long)work->job->id);
+    return work->store->ops->get_dead(work->store, letter, dead, error);
 }

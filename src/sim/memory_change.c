@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "jobs/deps.h"
+#include "jobs/forward.h"
 #include "jobs/hands.h"
 #include "sim/memory_state.h"
 
@@ -197,7 +198,7 @@ failed:
 }
 
 /* One dead letter per (job, death_no) [S0.19]: the one that is there stays, and nobody is alerted again. */
-static struct hfi_memory_dead *same_death(struct hfi_memory *store, const struct hfi_memory_dead *dead) {
+struct hfi_memory_dead *hfi_memory_same_death(struct hfi_memory *store, const struct hfi_memory_dead *dead) {
     for (size_t i = store->deads.count; i > 0; i--) {
         struct hfi_memory_dead *known = store->deads.items[i - 1];
         if (dead->job->id != 0 && known->job->id == dead->job->id && known->death.death_no == dead->death.death_no)
@@ -207,7 +208,7 @@ static struct hfi_memory_dead *same_death(struct hfi_memory *store, const struct
 }
 
 int64_t hfi_memory_link_death(struct hfi_memory *store, struct hfi_staged *staged) {
-    struct hfi_memory_dead *known = same_death(store, staged->dead);
+    struct hfi_memory_dead *known = hfi_memory_same_death(store, staged->dead);
     if (known)
         return known->id;
     int64_t id = staged->dead->id = ++store->next_dead;
@@ -247,6 +248,8 @@ int64_t hfi_memory_link(struct hfi_memory *store, struct hfi_staged *staged) {
     int before = row->job->state;
     staged->next = NULL;
     hfi_memory_replace(store, row, next);
+    if (before != row->job->state && hfi_state_ended(row->job->state) && hfi_forward_is(row->job))
+        hfi_memory_forward_ended(store, row->job);
     /* the one place that every end of a job comes through, whoever ended it */
     if (hfi_deps_matter(before, row->job->state))
         hfi_memory_deps_moved(store, row, staged->now);

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/forward.h"
 #include "jobs/hands.h"
 #include "sim/memory_state.h"
 
@@ -55,7 +56,7 @@ static struct hfi_memory_dead *last_death(struct hfi_memory *store, const struct
     return NULL;
 }
 
-static int check_requeue(struct hfi_op_requeue *op, const struct hfi_memory_job *row,
+static int check_requeue(struct hfi_memory *store, struct hfi_op_requeue *op, const struct hfi_memory_job *row,
                          const struct hfi_memory_dead *dead) {
     op->was = row->job->state;
     op->status = HF_DEAD_DEAD;
@@ -66,6 +67,8 @@ static int check_requeue(struct hfi_op_requeue *op, const struct hfi_memory_job 
         op->other_job = dead->new_job_id;
         return HF_ESTATE;
     }
+    if (dead && dead->status == HF_DEAD_DEAD && !op->force && (op->other_job = hfi_memory_forwarded(store, dead->id)) != 0)
+        return hfi_forwarded_already(op->op.error, "job", op->id, op->other_job);
     return 0;
 }
 
@@ -77,7 +80,7 @@ int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op) {
     struct hfi_staged staged;
     struct verdict verdict = {NULL, NULL};
     char key[HFI_KEY_MAX + 1];
-    int code = row ? check_requeue(op, row, dead) : HF_ENOENT;
+    int code = row ? check_requeue(store, op, row, dead) : HF_ENOENT;
     if (code != 0)
         return code;
     struct hfi_job job = *row->job;
@@ -131,6 +134,8 @@ int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op) {
         op->new_job = dead->new_job_id;
         return HF_ESTATE;
     }
+    if (!op->action->force && (op->new_job = hfi_memory_forwarded(store, dead->id)) != 0)
+        return hfi_forwarded_already(op->op.error, "dead letter", op->dead_id, op->new_job);
     int code = make_verdict(&verdict, op->action->actor, op->action->reason);
     if (code == 0)
         code = make_redriven(store, op, dead, &row);
@@ -140,6 +145,8 @@ int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op) {
     }
     op->new_job = row->job->id;
     row->awaited = true;
+    if (hfi_forward_is(row->job))
+        hfi_memory_forward_again(store, dead->job->id, op->new_job);
     settle(dead, &verdict, HF_DEAD_REDRIVEN, op->now, op->new_job, op->task);
     return 0;
 }
@@ -168,6 +175,8 @@ int hfi_memory_poison(struct hfi_memory *store, struct hfi_op_poison *op) {
         staged.dead->max_executions = 0; /* it never had any */
         code = hfi_memory_stage_alerts(store, &change, op->sinks, op->sink_count, &staged);
     }
+    if (code == 0)
+        code = hfi_memory_stage_forwards(store, &change, op->forwards, &staged);
     if (code == 0)
         op->dead_id = hfi_memory_link_death(store, &staged);
     hfi_memory_drop(&staged);

@@ -28,6 +28,8 @@ int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op) {
     int code = hfi_memory_stage(store, row, &job, &op->event, &op->rules, &op->change, &staged);
     if (code == 0)
         code = hfi_memory_stage_alerts(store, &op->change, op->sinks, op->sink_count, &staged);
+    if (code == 0)
+        code = hfi_memory_stage_forwards(store, &op->change, op->rules.forwards, &staged);
     if (code != 0)
         return code;
     if (op->change.job.cancel_by == asked_by)
@@ -69,6 +71,8 @@ static int change_row(struct hfi_memory *store, struct hfi_memory_job *row, cons
     int code = hfi_memory_stage(store, row, row->job, &hand->event, &hand->rules, &change, &staged);
     if (code == 0)
         code = hfi_memory_stage_alerts(store, &change, sinks, sink_count, &staged);
+    if (code == 0)
+        code = hfi_memory_stage_forwards(store, &change, hand->rules.forwards, &staged);
     if (code != 0)
         return code;
     *died = change.has_death;

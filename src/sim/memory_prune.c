@@ -56,6 +56,7 @@ static bool dead_goes(struct hfi_memory *store, const struct hfi_op_prune *op, v
     if (dead->status == HF_DEAD_DEAD || dead->settled_at_us >= op->dead_letters_before || !alerts_done(store, dead->id))
         return false;
     forget_alerts(store, dead->id);
+    hfi_memory_forwards_drop(store, dead->id);
     hfi_memory_dead_free(dead);
     return true;
 }

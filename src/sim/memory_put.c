@@ -301,8 +301,7 @@ static void settle(struct hfi_memory *store, struct hfi_array *changes, bool und
     hfi_free(changes->items);
 }
 
-/* Takes back what this operation has put so far: the last rows and messages. */
-static void take_back(struct hfi_memory *store, size_t jobs, size_t messages) {
+void hfi_memory_take_back(struct hfi_memory *store, size_t jobs, size_t messages) {
     while (store->jobs.count > jobs) {
         struct hfi_memory_job *row = store->jobs.items[--store->jobs.count];
         store->expiring -= row->job->expires_at_us != 0;
@@ -325,7 +324,7 @@ int hfi_memory_put(struct hfi_memory *store, struct hfi_op_put *op) {
         code = put_one(store, &op->items[i], &changes);
     settle(store, &changes, code != 0); /* of rows that are taken back, too */
     if (code != 0)
-        take_back(store, jobs, messages);
+        hfi_memory_take_back(store, jobs, messages);
     for (size_t i = 0; i < op->count && code != 0; i++) {
         op->items[i].id = 0;
         op->items[i].existed = false;

@@ -202,10 +202,14 @@ int hfi_memory_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dea
         struct hf_dead_view view;
         hfi_memory_dead_view(store, row, &view, fingerprint);
         code = hfi_dead_new(&view, dead);
+        if (code == 0)
+            code = hfi_memory_dead_forwards(store, id, *dead);
     }
     pthread_mutex_unlock(&store->lock);
     if (code == 0)
         return 0;
+    hf_dead_free(*dead);
+    *dead = NULL;
     return hfi_fail(error, code, "dead letter", NULL, code == HF_ENOENT ? "%lld does not exist" : "%lld",
                     (long long)id);
 }

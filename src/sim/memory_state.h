@@ -92,6 +92,17 @@ struct hfi_memory_alert {
     bool sent, undelivered;
 };
 
+/* Where a death went besides its alerts. */
+struct hfi_memory_forward {
+    int64_t dead_id, job_id;
+    const char *outcome; /* "" not yet */
+    char name[HFI_FORWARD_NAME_MAX + 1];
+};
+struct hfi_memory_forward_counts {
+    struct hf_forward_view view;
+    char name[HFI_FORWARD_NAME_MAX + 1];
+};
+
 struct hfi_memory_node {
     int64_t id, beat, seen_at_us;
     bool gone;
@@ -137,6 +148,7 @@ struct hfi_memory {
     struct hfi_array deads;      /* by id */
     struct hfi_array alerts;     /* by id */
     struct hfi_array redrives;   /* tasks, by id, the index + 1 */
+    struct hfi_array forwards, forward_counts; /* in order of their jobs; by name */
     struct hfi_array nodes;      /* by id; the gone stay a while, for their names */
     struct hfi_array paused;     /* queues */
     struct hfi_array downstreams;
@@ -184,6 +196,7 @@ int64_t hfi_memory_link(struct hfi_memory *store, struct hfi_staged *staged); /*
 /* A dead letter without a job, for hfi_memory_link_death. HF_ENOMEM, `staged` to be dropped. */
 int hfi_memory_stage_death(struct hfi_memory *store, const struct hfi_change *change, const struct hfi_rules *rules,
                            struct hfi_staged *staged);
+struct hfi_memory_dead *hfi_memory_same_death(struct hfi_memory *store, const struct hfi_memory_dead *dead);
 int64_t hfi_memory_link_death(struct hfi_memory *store, struct hfi_staged *staged); /* its id, or that of the same death */
 void hfi_memory_drop(struct hfi_staged *staged);
 /* Puts `next` in the place of the row's record: heap, unique key, whoever waits for its end. */
@@ -202,6 +215,21 @@ int hfi_memory_put(struct hfi_memory *store, struct hfi_op_put *op);
 struct hfi_memory_gauge *hfi_memory_gauge(struct hfi_index *index, const char *name);
 int hfi_memory_lane_of(struct hfi_memory *store, const struct hfi_job *job, struct hfi_memory_lane **lane);
 void hfi_memory_lane_free(struct hfi_memory_lane *lane);
+
+/* Takes back what was put since there were so many: the last rows and messages. */
+void hfi_memory_take_back(struct hfi_memory *store, size_t jobs, size_t messages);
+
+/* memory_forward.c: what a death sets off besides its alerts */
+/* The last step before a staged death is linked, which must follow. HF_ENOMEM: nothing is left, `staged` is dropped. */
+int hfi_memory_stage_forwards(struct hfi_memory *store, const struct hfi_change *change, const struct hfi_forwards *forwards,
+                              struct hfi_staged *staged);
+void hfi_memory_forward_ended(struct hfi_memory *store, const struct hfi_job *job);
+void hfi_memory_forward_again(struct hfi_memory *store, int64_t from_job, int64_t to_job);
+int64_t hfi_memory_forwarded(struct hfi_memory *store, int64_t dead_id); /* job of a copy that has not failed; 0 none */
+int hfi_memory_dead_forwards(struct hfi_memory *store, int64_t dead_id, struct hf_dead *dead);
+void hfi_memory_forwards_drop(struct hfi_memory *store, int64_t dead_id);
+void hfi_memory_forwards_free(struct hfi_memory *store);
+int hfi_memory_list_forwards(struct hfi_store *self, struct hf_forward_list **list, struct hf_error *error);
 
 /* memory_deps.c */
 void hfi_memory_deps_begin(struct hfi_memory *store); /* before a transaction */

@@ -139,6 +139,7 @@ static void close_store(struct hfi_store *self) {
     hfi_free(store->jobs.items);
     hfi_free(store->lanes.items);
     hfi_free(store->deads.items);
+    hfi_memory_forwards_free(store);
     hfi_free(store->alerts.items);
     hfi_free(store->redrives.items);
     hfi_free(store->nodes.items);
@@ -164,6 +165,7 @@ static const struct hfi_store_ops memory_ops = {
     .count_jobs = hfi_memory_count_jobs,
     .list_queues = hfi_memory_list_queues,
     .list_limits = hfi_memory_list_limits,
+    .list_forwards = hfi_memory_list_forwards,
     .list_downstreams = hfi_memory_list_downstreams,
     .list_dead = hfi_memory_list_dead,
     .get_dead = hfi_memory_get_dead,

@@ -56,6 +56,7 @@ int world_open(void **state) {
     runner.webhooks = sinks;
     runner.webhook_count = 2;
     world.now.us = T0;
+    world.forwards = NULL;
     world.store = world_new_store(world.kind, &options);
     hfi_curve_default(&world.curve);
     assert_int_equal(hfi_rulebook_new(&runner, &world.book, NULL), 0);
@@ -176,7 +177,7 @@ struct hfi_job *world_start_type(const char *type) {
 
 struct hfi_rules world_rules(void) {
     return (struct hfi_rules){.policy = &world.curve, .repeatable = true, .max_crashes = 3, .max_give_backs = 20,
-                              .retry_after_cap_ms = 3600000, .give_up_after_ms = 86400000};
+                              .retry_after_cap_ms = 3600000, .give_up_after_ms = 86400000, .forwards = world.forwards};
 }
 
 int world_apply_full(struct hfi_job **job, struct hfi_event event, struct hfi_op_apply *op) {

@@ -35,6 +35,7 @@ struct world {
     int64_t node;              /* one that joined */
     struct hfi_job *owned[4096]; /* what claims gave, freed at the end */
     size_t owned_count;
+    const struct hfi_forwards *forwards; /* of world_rules; NULL none */
 };
 extern struct world world;
 

@@ -230,8 +230,214 @@ static void a_message_that_never_was_a_job_has_one_letter(void **state) { /* S0.
     assert_int_equal(world_job(redrive.new_job)->root_id, redrive.new_job);
 }
 
+/* ------------------------------------------------------------------ what a death sets off */
+
+static const struct hfi_forward rules[] = {
+    {.name = "handler", .type = "order", .death_class = -1, .of = 3, .to_queue = HFI_FORWARD_QUEUE,
+     .to_type = "holdfast.death.order", .handler = true},
+    {.name = "audit", .source = "shop", .death_class = -1, .of = 1, .to_queue = HFI_FORWARD_QUEUE,
+     .to_type = "holdfast.forward.audit"},
+    {.name = "fix", .queue = "money", .death_class = HF_DEATH_PERMANENT, .of = 1, .to_queue = "fixes"},
+    {.name = "letters", .source = "shop", .death_class = -1, .of = 1 << HF_FORWARD_MESSAGES, .to_queue = "fixes",
+     .to_type = "letter"},
+};
+static const struct hfi_forwards told = {rules, sizeof rules / sizeof *rules};
+
+static int64_t die_forwarded(const void *payload, size_t length) {
+    struct hf_job_spec spec = world_spec("order", "money");
+    world.forwards = &told;
+    spec.payload = payload;
+    spec.payload_length = length;
+    spec.content_type = "application/json";
+    spec.correlation_id = "c-1";
+    spec.tags = "t";
+    spec.source = "shop";
+    spec.source_message_id = "m-9";
+    int64_t id = world_put(&spec);
+    struct hfi_job *job = world_start(world_lane("money", "order"));
+    assert_int_equal(job->id, id);
+    assert_int_equal(world_fail(&job, true), 0);
+    return id;
+}
+
+static struct hf_dead *whole(int64_t id) {
+    struct hf_dead *dead;
+    assert_int_equal(world.store->ops->get_dead(world.store, id, &dead, NULL), 0);
+    return dead;
+}
+
+static struct hf_forward_view forwarded(const char *name) {
+    struct hf_forward_list *list;
+    struct hf_forward_view found = {0};
+    assert_int_equal(world.store->ops->list_forwards(world.store, &list, NULL), 0);
+    for (size_t i = 0; i < hf_forward_list_count(list); i++)
+        if (strcmp(hf_forward_list_at(list, i)->name, name) == 0)
+            found = *hf_forward_list_at(list, i);
+    hf_forward_list_free(list);
+    return found;
+}
+
+static void a_death_puts_what_it_sets_off(void **state) { /* S2.18, S2.24, S2.25, S2.26, S2.28, S2.32, I65 */
+    (void)state;
+    unsigned char bytes[256];
+    for (int i = 0; i < 256; i++)
+        bytes[i] = (unsigned char)i;
+    int64_t id = die_forwarded(bytes, sizeof bytes);
+    struct hf_dead *dead = whole(1);
+    assert_int_equal(hf_dead_forward_count(dead), 3); /* the handler first, each its own job */
+    assert_string_equal(hf_dead_forward_at(dead, 0)->name, "handler");
+    assert_string_equal(hf_dead_forward_at(dead, 1)->name, "audit");
+    assert_string_equal(hf_dead_forward_at(dead, 2)->name, "fix");
+    assert_string_equal(hf_dead_forward_at(dead, 2)->outcome, "");
+    assert_null(hf_dead_forward_at(dead, 3));
+    const char *const types[] = {"holdfast.death.order", "holdfast.forward.audit", "order"};
+    const char *const queues[] = {HFI_FORWARD_QUEUE, HFI_FORWARD_QUEUE, "fixes"};
+    for (size_t i = 0; i < 3; i++) {
+        const struct hf_job_view *copy = world_job(hf_dead_forward_at(dead, i)->job_id);
+        assert_int_equal(copy->state, HF_JOB_PENDING);
+        assert_string_equal(copy->type, types[i]);
+        assert_string_equal(copy->queue, queues[i]);
+        assert_int_equal(copy->run_at_us, world.now.us);
+        assert_int_equal(copy->root_id, id);
+        assert_int_equal(copy->payload_length, 256);
+        assert_memory_equal(copy->payload, bytes, 256); /* verbatim */
+        assert_string_equal(copy->content_type, "application/json");
+        assert_string_equal(copy->correlation_id, "c-1");
+        assert_string_equal(copy->tags, "t");
+        assert_string_equal(copy->idempotency_key, world_job(id)->idempotency_key);
+    }
+    hf_dead_free(dead);
+    assert_int_equal(world_job(id)->state, HF_JOB_DEAD); /* the original stays */
+    assert_int_equal(world_dead(1)->status, HF_DEAD_DEAD);
+    assert_int_equal(forwarded("audit").taken, 1);
+    assert_int_equal(forwarded("audit").forwarded, 0);
+}
+
+static void only_what_it_asks_for_is_forwarded(void **state) { /* S2.24, S2.29, S1.14 */
+    (void)state;
+    struct hfi_job message;
+    struct hfi_death death = {.death_class = HF_DEATH_POISON, .death_no = 1, .cause = "message", .error_type = "message.malformed",
+                              .rule = "outbox.malformed", .message = "payload: it is NULL"};
+    struct hfi_op_poison op;
+    world.forwards = &told;
+    world_die("a", NULL); /* by hand: no source, another queue and type */
+    assert_int_equal(world_counts().pending, 0);
+    hfi_job_blank(&message);
+    message.type = "unknown";
+    message.queue = "default";
+    message.source = "shop";
+    message.source_message_id = "m-1";
+    message.payload = "{";
+    message.payload_length = 1;
+    for (int i = 0; i < 2; i++) { /* the second time it is there already */
+        op = (struct hfi_op_poison){.op = {.kind = HFI_OP_POISON}, .job = &message, .death = &death, .forwards = &told, .now = world.now};
+        assert_int_equal(world_do(&op.op), 0);
+        assert_int_equal(world_counts().pending, 1);
+    }
+    struct hf_dead *dead = whole(op.dead_id);
+    assert_int_equal(hf_dead_forward_count(dead), 1); /* not where exhausted jobs go, and they not here */
+    assert_string_equal(hf_dead_forward_at(dead, 0)->name, "letters");
+    assert_string_equal(world_job(hf_dead_forward_at(dead, 0)->job_id)->type, "letter");
+    hf_dead_free(dead);
+    message.source_message_id = "m-2";
+    death.payload_cut = true; /* half a message is another message */
+    assert_int_equal(world_do(&op.op), 0);
+    assert_false(op.existed);
+    assert_int_equal(world_counts().pending, 1);
+    die_forwarded("x", 1);
+    assert_int_equal(forwarded("letters").taken, 1);
+    assert_int_equal(forwarded("audit").taken, 1);
+}
+
+/* Starts the copy that waits in that queue. */
+static struct hfi_job *start_copy(const char *queue, const char *type) {
+    struct hfi_job *job = world_start(world_lane(queue, type));
+    assert_non_null(job);
+    return job;
+}
+
+static void a_copy_that_dies_goes_in_no_circle(void **state) { /* S2.25, S2.24, S2.21 */
+    (void)state;
+    static const struct hfi_forward all[] = {{.name = "all", .death_class = -1, .of = 3, .to_queue = "money"}};
+    static const struct hfi_forwards circle = {all, 1};
+    struct hf_dead_action action = world_action("ann");
+    int64_t id = die_forwarded("x", 1); /* by the rules that take but some */
+    struct hfi_job *job = start_copy("fixes", "order");
+    world.forwards = &circle; /* and back again, if it could */
+    size_t pending = world_counts().pending;
+    int64_t copy = job->id;
+    assert_int_equal(world_fail(&job, true), 0);
+    assert_int_equal(world_counts().pending, pending); /* a dead letter as any, with alerts, and nothing else */
+    assert_int_equal(world_dead_count(HF_DEAD_DEAD), 2);
+    assert_int_equal(world_counts().alerts_unsent, 4);
+    assert_int_equal(forwarded("fix").failed, 1);
+    struct hf_dead *dead = whole(1);
+    assert_string_equal(hf_dead_forward_at(dead, 2)->outcome, "dead");
+    hf_dead_free(dead);
+    struct hfi_op_redrive op = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = 2, .action = &action, .now = world.now};
+    assert_int_equal(world_do(&op.op), 0);
+    dead = whole(1);
+    assert_int_equal(hf_dead_forward_at(dead, 2)->job_id, op.new_job); /* it is known where it is now */
+    assert_string_equal(hf_dead_forward_at(dead, 2)->outcome, "");
+    hf_dead_free(dead);
+    job = start_copy("fixes", "order");
+    assert_int_equal(job->id, op.new_job);
+    assert_true(op.new_job > copy && id > 0);
+    assert_int_equal(world_fail(&job, true), 0); /* still a copy */
+    assert_int_equal(world_counts().pending, pending);
+    assert_int_equal(forwarded("fix").failed, 2);
+    assert_int_equal(forwarded("fix").taken, 1);
+}
+
+static void what_was_forwarded_is_not_done_here_as_well(void **state) { /* S2.32 */
+    (void)state;
+    struct hf_dead_action action = world_action("ann");
+    int64_t id = die_forwarded("x", 1);
+    struct hfi_op_redrive redrive = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = 1, .action = &action, .now = world.now};
+    struct hfi_op_requeue requeue = {.op = {.kind = HFI_OP_REQUEUE}, .id = id, .actor = "ann", .reason = "", .now = world.now};
+    assert_int_equal(world_do(&redrive.op), HF_ESTATE);
+    assert_int_equal(redrive.status, HF_DEAD_DEAD);
+    assert_true(redrive.new_job > id); /* where it went */
+    assert_int_equal(world_do(&requeue.op), HF_ESTATE);
+    assert_true(requeue.other_job > id);
+    assert_int_equal(world_dead(1)->status, HF_DEAD_DEAD);
+    struct hfi_job *job = start_copy(HFI_FORWARD_QUEUE, "holdfast.forward.audit");
+    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+    assert_int_equal(forwarded("audit").forwarded, 1);
+    assert_int_equal(world_do(&redrive.op), HF_ESTATE);
+    requeue.force = true;
+    assert_int_equal(world_do(&requeue.op), 0);
+    assert_int_equal(world_dead(1)->status, HF_DEAD_REDRIVEN);
+    job = start_copy("money", "order"); /* a second death sets off everything again */
+    assert_int_equal(world_fail(&job, true), 0);
+    assert_int_equal(forwarded("fix").taken, 2);
+    int64_t second = (int64_t)world_dead_count(-1);
+    assert_int_equal(world_dead(second)->death_no, 2);
+    redrive.dead_id = second;
+    action.force = true;
+    assert_int_equal(world_do(&redrive.op), 0);
+}
+
+static void what_failed_elsewhere_is_done_here(void **state) { /* S2.32, S2.23 */
+    (void)state;
+    static const struct hfi_forwards one = {&rules[2], 1};
+    struct hf_dead_action action = world_action("ann");
+    die_forwarded("x", 1);
+    world.forwards = &one;
+    struct hf_job_spec spec = world_spec("bill", "money");
+    world_put(&spec);
+    struct hfi_job *job = world_start(world_lane("money", "bill"));
+    assert_int_equal(world_fail(&job, true), 0);
+    struct hfi_job *copy = start_copy("fixes", "bill");
+    assert_int_equal(world_fail(&copy, true), 0);
+    struct hfi_op_redrive redrive = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = 2, .action = &action, .now = world.now};
+    assert_int_equal(world_do(&redrive.op), 0);
+}
+
 WORLD_MAIN(WORLD_TEST(a_death_leaves_all_its_evidence_at_once),
            WORLD_TEST(failures_before_the_last_leave_no_dead_letter_and_no_alert),
            WORLD_TEST(hostile_error_texts_are_cleaned_and_cut), WORLD_TEST(the_full_text_can_be_kept_out),
            WORLD_TEST(a_quarantined_job_never_ran),
-           WORLD_TEST(a_message_that_never_was_a_job_has_one_letter))
+           WORLD_TEST(a_message_that_never_was_a_job_has_one_letter), WORLD_TEST(a_death_puts_what_it_sets_off),
+           WORLD_TEST(only_what_it_asks_for_is_forwarded), WORLD_TEST(a_copy_that_dies_goes_in_no_circle),
+           WORLD_TEST(what_was_forwarded_is_not_done_here_as_well), WORLD_TEST(what_failed_elsewhere_is_done_here))

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "jobs/forward.h"
 #include "jobs/kinds/exec.h"
 #include "jobs/kinds/isolated.h"
 #include "jobs/leftovers.h"
@@ -117,6 +118,11 @@ static bool fill_block(const struct hf_work *work, struct hfi_bytes *block, size
     fits = variable(block, count, "HOLDFAST_KEY", work->key) && fits;
     char mark[HFI_MARK_ROOM];
     fits = variable(block, count, HFI_MARK_NAME, hfi_leftovers_mark(mark, work->store_uuid, work->job->owner)) && fits;
+    int64_t letter = hfi_forward_letter(work->job);
+    snprintf(number, sizeof number, "%" PRId64, letter);
+    if (letter != 0)
+        fits = variable(block, count, "HOLDFAST_DEAD_LETTER", number) &&
+               variable(block, count, "HOLDFAST_ERROR_TYPE", hfi_forward_error_type(work->job)) && fits;
     if (work->job->trace_context[0])
         fits = variable(block, count, "TRACEPARENT", work->job->trace_context) && fits;
     for (size_t i = 0; i < type->environment_length && fits; i++) {

@@ -10,11 +10,12 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/forward.h"
 #include "jobs/kinds/template.h"
 #include "jobs/work.h"
 #include "resilience/key.h"
 
-#define JOB_HEADERS 2 /* besides the type's: Content-Type, Holdfast-Job */
+#define JOB_HEADERS 4 /* besides the type's: Content-Type, Holdfast-Job, Holdfast-Error, Holdfast-Dead-Letter */
 
 struct http {
     struct hfi_kind kind;
@@ -71,7 +72,7 @@ static bool brings(const struct hf_type_options *type, const char *name) {
 }
 
 /* The type's headers, and what the job adds to them. */
-static size_t fill_headers(const struct hf_work *work, struct hf_header *headers, char *id, size_t room) {
+static size_t fill_headers(const struct hf_work *work, struct hf_header *headers, char *id, char *letter, size_t room) {
     const struct hf_type_options *type = &work->type->options;
     const char *content_type = type->body_field ? "" : work->job->content_type; /* else it is that of the payload */
     size_t count = type->header_count;
@@ -88,6 +89,11 @@ static size_t fill_headers(const struct hf_work *work, struct hf_header *headers
     }
     snprintf(id, room, "%" PRId64, work->job->id);
     headers[count++] = (struct hf_header){"Holdfast-Job", id};
+    if (work->type->error_header && hfi_forward_letter(work->job) != 0) {
+        snprintf(letter, room, "%" PRId64, hfi_forward_letter(work->job));
+        headers[count++] = (struct hf_header){"Holdfast-Dead-Letter", letter};
+        headers[count++] = (struct hf_header){"Holdfast-Error", hfi_forward_error_type(work->job)};
+    }
     return count;
 }
 
@@ -164,7 +170,7 @@ static int start(struct hfi_kind *self, struct hf_work *work) {
     struct http *http = (struct http *)(void *)self;
     struct hfi_keep keep = {NULL};
     struct hf_request request;
-    char id[24];
+    char id[24], letter[24];
     fill_request(work, &request);
     if (http->caller == NULL || request.downstream == NULL)
         return refuse(work, HF_ENOENT, request.downstream == NULL ? "" : request.downstream, NULL);
@@ -172,7 +178,7 @@ static int start(struct hfi_kind *self, struct hf_work *work) {
     if (headers == NULL)
         return refuse(work, HF_ENOMEM, request.downstream, NULL);
     request.headers = headers;
-    request.header_count = fill_headers(work, headers, id, sizeof id);
+    request.header_count = fill_headers(work, headers, id, letter, sizeof id);
     int code = begin(http, work, &request, headers, &keep);
     hfi_free(headers);
     hfi_keep_free(&keep);

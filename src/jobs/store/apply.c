@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "jobs/deps.h"
+#include "jobs/forward.h"
 #include "jobs/store/internal.h"
 
 static void bind_phase(sqlite3_stmt *statement, int at, int64_t us) {
@@ -75,9 +76,12 @@ int hfi_sqlite_consequences(struct hfi_sqlite *store, const struct hfi_job *befo
     if (hfi_deps_matter(before->state, job->state) &&
         hfi_sqlite_deps_moved(store, job->id, (struct hf_wall){change->history.ended_at_us}) != 0)
         return store->fault;
-    if (change->has_death)
-        return hfi_sqlite_write_death(store, change, hfi_max_executions(job, rules), sinks, sink_count, dead_id);
-    return 0;
+    if (hfi_state_ended(job->state) && hfi_forward_is(job) && hfi_sqlite_forward_ended(store, job) != 0)
+        return store->fault;
+    if (!change->has_death)
+        return 0;
+    int code = hfi_sqlite_write_death(store, change, hfi_max_executions(job, rules), sinks, sink_count, dead_id);
+    return code == 0 && rules ? hfi_sqlite_forward(store, change, rules->forwards, *dead_id) : code;
 }
 
 int hfi_sqlite_change(struct hfi_sqlite *store, const struct hfi_job *job, const struct hfi_event *event,

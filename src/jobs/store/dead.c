@@ -122,7 +122,8 @@ int hfi_sqlite_op_poison(struct hfi_sqlite *store, struct hfi_op_poison *op) {
         return store->fault;
     change.job.id = 0;
     change.job.finished_at_us = op->now.us;
-    return hfi_sqlite_write_death(store, &change, 0, op->sinks, op->sink_count, &op->dead_id);
+    int code = hfi_sqlite_write_death(store, &change, 0, op->sinks, op->sink_count, &op->dead_id);
+    return code == 0 ? hfi_sqlite_forward(store, &change, op->forwards, op->dead_id) : code;
 }
 
 /* The letters this job was made of, or requeued for, learn how it ended, and the redrive task that made it. */

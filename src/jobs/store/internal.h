@@ -224,6 +224,15 @@ int hfi_sqlite_op_redrive_task(struct hfi_sqlite *store, struct hfi_op_redrive_t
 int hfi_sqlite_op_redrive_step(struct hfi_sqlite *store, struct hfi_op_redrive_step *op);
 int hfi_sqlite_op_redrive_cancel(struct hfi_sqlite *store, struct hfi_op_redrive_cancel *op);
 
+/* forward.c: what a death sets off besides its alerts */
+int hfi_sqlite_forward(struct hfi_sqlite *store, const struct hfi_change *change, const struct hfi_forwards *forwards,
+                       int64_t dead_id);
+int hfi_sqlite_forward_ended(struct hfi_sqlite *store, const struct hfi_job *job); /* one of those jobs */
+int hfi_sqlite_forward_again(struct hfi_sqlite *store, int64_t from_job, int64_t to_job); /* it was redriven */
+int hfi_sqlite_forwarded(struct hfi_sqlite *store, int64_t dead_id, int64_t *job);
+int hfi_sqlite_dead_forwards(sqlite3 *db, int64_t dead_id, struct hf_dead *dead); /* SQLite's code */
+int hfi_sqlite_list_forwards(struct hfi_store *self, struct hf_forward_list **list, struct hf_error *error);
+
 /* alerts.c, nodes.c, control.c, prune.c */
 int hfi_sqlite_op_alerts(struct hfi_sqlite *store, struct hfi_op_alerts *op);
 int hfi_sqlite_op_alert_end(struct hfi_sqlite *store, struct hfi_op_alert_end *op);

@@ -246,6 +246,7 @@ static const struct hfi_store_ops operations = {
     .count_jobs = hfi_sqlite_count_jobs,
     .list_queues = hfi_sqlite_list_queues,
     .list_limits = hfi_sqlite_list_limits,
+    .list_forwards = hfi_sqlite_list_forwards,
     .list_downstreams = hfi_sqlite_list_downstreams,
     .list_dead = hfi_sqlite_list_dead,
     .get_dead = hfi_sqlite_get_dead,

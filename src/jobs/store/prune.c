@@ -138,7 +138,11 @@ static int prune_jobs(struct hfi_sqlite *store, struct hfi_op_prune *op) {
 /* ------------------------------------------------------------------ dead letters */
 
 static int remove_letter(struct hfi_sqlite *store, int64_t id) {
-    return run_for(store, HFI_SQL_PRUNE_ALERTS, id) != 0 ? store->fault : run_for(store, HFI_SQL_PRUNE_DEAD, id);
+    static const enum hfi_sql steps[] = {HFI_SQL_PRUNE_ALERTS, HFI_SQL_PRUNE_FORWARDS, HFI_SQL_PRUNE_DEAD};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (run_for(store, steps[i], id) != 0)
+            break;
+    return store->fault;
 }
 
 /* As find_jobs, in the order in which they were settled: such as an alert holds back are passed over. */

@@ -214,7 +214,7 @@ static int get(sqlite3 *db, int64_t id, struct hf_dead **dead) {
             native = SQLITE_NOMEM;
     }
     sqlite3_finalize(statement);
-    return native;
+    return native == SQLITE_ROW ? hfi_sqlite_dead_forwards(db, id, *dead) : native;
 }
 
 int hfi_sqlite_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error) {

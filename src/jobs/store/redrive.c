@@ -7,13 +7,14 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/forward.h"
 #include "jobs/hands.h"
 #include "jobs/store/internal.h"
 
 /* The columns of DEAD_LOAD. */
 enum {
     STATUS, NEW_JOB, JOB, TYPE, QUEUE, DOWNSTREAM, BREAKER_KEY, LIMIT_KEY, PRIORITY, CONTENT_TYPE, POLICY, MAX_EXECUTIONS,
-    TIMEOUT, ROOT, KEY, UNIQUE_KEY, CORRELATION, TRACE, TAGS, PAYLOAD, CUT
+    TIMEOUT, ROOT, KEY, UNIQUE_KEY, CORRELATION, TRACE, TAGS, PAYLOAD, CUT, SOURCE, MESSAGE_ID
 };
 
 static void read_snapshot(struct hfi_sqlite *store, sqlite3_stmt *statement, struct hfi_job *job) {
@@ -30,6 +31,8 @@ static void read_snapshot(struct hfi_sqlite *store, sqlite3_stmt *statement, str
         .limit_key = hfi_column_text(statement, LIMIT_KEY),
         .unique_key = hfi_column_text(statement, UNIQUE_KEY),
         .idempotency_key = hfi_column_text(statement, KEY),
+        .source = hfi_column_text(statement, SOURCE),
+        .source_message_id = hfi_column_text(statement, MESSAGE_ID),
         .correlation_id = hfi_column_text(statement, CORRELATION),
         .trace_context = hfi_column_text(statement, TRACE),
         .tags = hfi_column_text(statement, TAGS),
@@ -67,6 +70,8 @@ static int make(struct hfi_sqlite *store, struct hfi_op_redrive *op, const struc
     if (op->action->new_key)
         job.idempotency_key = hfi_fresh_key(key, store->base.uuid, job.id, 0);
     op->new_job = job.id;
+    if (hfi_forward_is(&job) && hfi_sqlite_forward_again(store, snapshot->id, job.id) != 0)
+        return store->fault;
     return hfi_sqlite_insert_row(store, &job);
 }
 
@@ -85,6 +90,11 @@ static int redrive(struct hfi_sqlite *store, struct hfi_op_redrive *op, sqlite3_
     op->new_job = sqlite3_column_int64(statement, NEW_JOB);
     if (op->status != HF_DEAD_DEAD)
         return refuse_settled(op);
+    if (!action->force && hfi_sqlite_forwarded(store, op->dead_id, &op->new_job) == 0 && op->new_job != 0)
+        return hfi_forwarded_already(op->op.error, "dead letter", op->dead_id, op->new_job);
+    if (store->fault != 0)
+        return store->fault;
+    op->new_job = 0;
     read_snapshot(store, statement, &snapshot);
     int code = store->fault != 0 ? store->fault : make(store, op, &snapshot, sqlite3_column_int(statement, CUT) != 0);
     if (code != 0)
@@ -129,6 +139,9 @@ static int find_letter(struct hfi_sqlite *store, struct hfi_op_requeue *op, cons
         op->other_job = sqlite3_column_int64(statement, 2);
     }
     hfi_sql_done(statement);
+    if (store->fault == 0 && *dead_id != 0 && op->status == HF_DEAD_DEAD && !op->force &&
+        hfi_sqlite_forwarded(store, *dead_id, &op->other_job) == 0 && op->other_job != 0)
+        return hfi_forwarded_already(op->op.error, "job", op->id, op->other_job);
     if (store->fault == 0 && *dead_id != 0 && op->status != HF_DEAD_DEAD)
         return hfi_fail(op->op.error, HF_ESTATE, "job", NULL, "%lld: its dead letter is %s already", (long long)op->id,
                         hf_dead_status_name(op->status));

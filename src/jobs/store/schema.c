@@ -96,6 +96,14 @@ static const char version_1_deaths[] =
     " new_key INTEGER NOT NULL, death_class INTEGER NOT NULL, since_us INTEGER NOT NULL, type TEXT, queue TEXT,"
     " error_type TEXT, fingerprint TEXT, actor TEXT NOT NULL, reason TEXT, created_at_us INTEGER NOT NULL) STRICT;"
     "CREATE INDEX redrives_running ON redrives(next_at_us) WHERE state = 0;"
+    /* Where deaths went besides their alerts: handlers and forwarders. outcome: how that job ended; NULL: not yet. */
+    "CREATE TABLE forwards("
+    " dead_id INTEGER NOT NULL, name TEXT NOT NULL, job_id INTEGER NOT NULL, outcome TEXT, PRIMARY KEY(dead_id, name))"
+    " STRICT, WITHOUT ROWID;"
+    "CREATE INDEX forwards_job ON forwards(job_id);"
+    "CREATE TABLE forward_counts("
+    " name TEXT NOT NULL PRIMARY KEY, taken INTEGER NOT NULL, forwarded INTEGER NOT NULL, failed INTEGER NOT NULL)"
+    " STRICT, WITHOUT ROWID;"
     "CREATE TABLE alerts("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, dead_id INTEGER NOT NULL, sink TEXT NOT NULL,"
     " state INTEGER NOT NULL DEFAULT 0," /* 0 to be sent, 1 sent, 2 undelivered */

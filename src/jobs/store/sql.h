@@ -139,7 +139,7 @@
                        "AND source = ?1 AND source_message_id = ?2")                                                   \
     X(DEAD_LOAD, "SELECT status, new_job_id, job_id, type, queue, downstream, breaker_key, limit_key, priority, "      \
                  "content_type, policy_id, max_executions, execution_timeout_ms, root_id, idempotency_key, "           \
-                 "unique_key, correlation_id, trace_context, tags, payload, payload_cut "                               \
+                 "unique_key, correlation_id, trace_context, tags, payload, payload_cut, source, source_message_id "                               \
                  "FROM dead_letters WHERE id = ?1")                                                                    \
     X(DEAD_SETTLE, "UPDATE dead_letters SET status = ?2, settled_at_us = ?3, settled_by = ?4, settled_reason = ?5, "   \
                    "new_job_id = ?6, task_id = ?7 WHERE id = ?1 AND status = 0")                                                     \
@@ -160,6 +160,15 @@
                    "WHERE id = ?1")                                                                                    \
     X(AUDIT_ADD, "INSERT INTO audit(at_us, actor, action, subject, subject_id, reason, detail) "                       \
                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                                                \
+    X(FORWARD_FIND, "SELECT 1 FROM forwards WHERE dead_id = ?1 AND name = ?2")                                         \
+    X(FORWARD_ADD, "INSERT INTO forwards(dead_id, name, job_id) VALUES (?1, ?2, ?3)")                                  \
+    X(FORWARD_COUNT, "INSERT INTO forward_counts VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET "            \
+                     "taken = taken + ?2, forwarded = forwarded + ?3, failed = failed + ?4")                           \
+    X(FORWARD_ENDED, "UPDATE forwards SET outcome = ?2 WHERE job_id = ?1 RETURNING name")                              \
+    X(FORWARD_AGAIN, "UPDATE forwards SET job_id = ?2, outcome = NULL WHERE job_id = ?1")                              \
+    X(FORWARDED, "SELECT job_id FROM forwards WHERE dead_id = ?1 AND name <> 'handler' "                               \
+                 "AND (outcome IS NULL OR outcome = 'succeeded') ORDER BY job_id LIMIT 1")                             \
+    X(PRUNE_FORWARDS, "DELETE FROM forwards WHERE dead_id = ?1")                                                       \
     X(ALERT_ADD, "INSERT OR IGNORE INTO alerts(dead_id, sink, next_at_us) VALUES (?1, ?2, ?3)")                        \
     X(ALERTS_DUE, "SELECT a.id, a.dead_id, d.job_id, a.epoch, d.dead_at_us, a.tries, d.death_class, d.executions, "    \
                   "d.death_no, d.quarantined, a.sink, d.type, d.queue, d.downstream, d.error_type, d.correlation_id "  \

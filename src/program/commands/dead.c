@@ -74,6 +74,35 @@ static int run_list(const struct hfi_options *options) {
     return code;
 }
 
+/* Where it went besides the alerts [S2.32]. */
+static void show_forwards(const struct hf_dead *dead, json_t *object) {
+    json_t *items = object ? json_array() : NULL;
+    for (size_t i = 0; i < hf_dead_forward_count(dead); i++) {
+        const struct hf_dead_forward *forward = hf_dead_forward_at(dead, i);
+        if (!object) {
+            hfi_say("%s %s as job %lld: %s", strcmp(forward->name, "handler") == 0 ? "told its" : "forwarded by", forward->name,
+                    (long long)forward->job_id, forward->outcome[0] ? forward->outcome : "not yet done");
+            continue;
+        }
+        json_t *item = json_object();
+        hfi_json_text(item, "name", forward->name);
+        hfi_json_number(item, "job_id", forward->job_id);
+        hfi_json_text(item, "outcome", forward->outcome);
+        json_array_append_new(items, item);
+    }
+    if (object)
+        json_object_set_new(object, "forwards", items);
+}
+
+static void print_whole(const struct hf_dead *dead) {
+    json_t *object = hfi_manner()->json ? hfi_dead_json(hf_dead_look(dead), true) : NULL;
+    if (!object)
+        hfi_show_dead(hf_dead_look(dead));
+    show_forwards(dead, object);
+    if (object)
+        hfi_print_json(object);
+}
+
 static int run_show(const struct hfi_options *options) {
     struct hfi_session session;
     struct hf_dead *dead = NULL;
@@ -86,10 +115,8 @@ static int run_show(const struct hfi_options *options) {
     code = hfi_session_open(&session, options, HFI_SESSION_STORE);
     if (code == 0 && hf_dead_get(session.store, id, &dead, &error) != 0)
         code = hfi_complain(&error);
-    if (code == 0 && hfi_manner()->json)
-        hfi_print_json(hfi_dead_json(hf_dead_look(dead), true));
-    else if (code == 0)
-        hfi_show_dead(hf_dead_look(dead));
+    if (code == 0)
+        print_whole(dead);
     hf_dead_free(dead);
     hfi_session_close(&session);
     return code;

@@ -188,6 +188,7 @@ static const struct hfi_flag requeue_flags[] = {
     {.name = "actor", .kind = HFI_FLAG_TEXT, .value = "A", .help = "who does it", .required = true},
     {.name = "reason", .kind = HFI_FLAG_TEXT, .value = "R", .help = "why, for the record"},
     {.name = "new-key", .kind = HFI_FLAG_SWITCH, .help = "a new idempotency key: the downstream may do it twice"},
+    {.name = "force", .kind = HFI_FLAG_SWITCH, .help = "also when its death was forwarded: it may be done twice then"},
     {0},
 };
 
@@ -199,9 +200,11 @@ static int run_requeue(const struct hfi_options *options) {
     int code = hfi_id_read(options->arguments[0], "job", &id);
     if (code != 0)
         return code;
+    unsigned flags = (hfi_flag(options, "new-key")->given ? HF_REQUEUE_NEW_KEY : 0) |
+                     (hfi_flag(options, "force")->given ? HF_REQUEUE_FORCE : 0);
     code = hfi_session_open(&session, options, HFI_SESSION_STORE);
     if (code == 0 && hf_store_requeue_job(session.store, id, hfi_actor(options), hfi_flag_text(options, "reason", NULL),
-                                          hfi_flag(options, "new-key")->given, &error) != 0)
+                                          flags, &error) != 0)
         code = hfi_complain(&error);
     if (code == 0)
         print_changed(id, "requeued");
@@ -244,7 +247,7 @@ const struct hfi_command hfi_command_job_requeue = {
     .name = "job requeue",
     .arguments = "ID",
     .summary = "Starts a dead or quarantined job over: same id, full budget, history kept",
-    .about = "Jobs that were cancelled because they waited for it wait again.",
+    .about = "Jobs that were cancelled because they waited for it wait again. One whose death was forwarded, and that has not failed, is refused without --force (exit 4).",
     .example = "holdfast job requeue 17 --actor ada --reason 'address corrected'",
     .flags = requeue_flags,
     .min_arguments = 1,

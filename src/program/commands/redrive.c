@@ -19,6 +19,7 @@ static const struct hfi_flag flags[] = {
     {.name = "payload", .kind = HFI_FLAG_BYTES, .value = "P", .help = "a corrected payload; the original stays on the row; needs --new-key"},
     {.name = "file", .kind = HFI_FLAG_TEXT, .value = "F", .help = "the corrected payload from a file, or - for stdin"},
     {.name = "new-key", .kind = HFI_FLAG_SWITCH, .help = "a new idempotency key: the downstream may do it twice"},
+    {.name = "force", .kind = HFI_FLAG_SWITCH, .help = "also what was forwarded, and has not failed there: it may be done twice then"},
     {.name = "dry-run", .kind = HFI_FLAG_SWITCH, .help = "print what would be redriven, change nothing"},
     {0},
 };
@@ -137,6 +138,7 @@ static int read_action(struct redrive *redrive, const struct hfi_options *option
     redrive->action.payload = text ? text : payload.data;
     redrive->action.payload_length = text ? strlen(text) : payload.length;
     redrive->action.new_key = hfi_flag(options, "new-key")->given;
+    redrive->action.force = hfi_flag(options, "force")->given;
     return code;
 }
 

@@ -214,6 +214,11 @@ static void init_item(const char *section, void *item) {
         struct hfi_rule_setting *rule = item;
         rule->klass = rule->retry = rule->breaker = -1;
     }
+    if (strcmp(section, "forwarder") == 0) {
+        struct hfi_forward_setting *forward = item;
+        forward->death_class = -1;
+        forward->curve.retries = -1;
+    }
     if (strcmp(section, "jobs") == 0) {
         struct hfi_job_setting *job = item;
         job->curve.retries = -1;
@@ -372,4 +377,7 @@ void hfi_bind(struct hfi_binding *binding, const struct hfi_node *root, struct h
     struct hfi_job_setting *jobs = settings->jobs.items;
     for (size_t i = 0; i < settings->jobs.count; i++)
         hfi_bind_executions(binding, jobs[i].item.node, &jobs[i].curve);
+    struct hfi_forward_setting *forwards = settings->forwards.items;
+    for (size_t i = 0; i < settings->forwards.count; i++)
+        hfi_bind_executions(binding, forwards[i].item.node, &forwards[i].curve);
 }

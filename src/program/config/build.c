@@ -292,4 +292,5 @@ void hfi_config_build(struct hfi_config *config) {
     build_types(config);
     build_webhooks(config);
     build_outboxes(config);
+    hfi_config_build_forwards(config);
 }

@@ -85,5 +85,8 @@ void hfi_config_man(FILE *to);
 struct hfi_binding;
 void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding); /* what single keys cannot know */
 void hfi_config_build(struct hfi_config *config);
+/* forward.c */
+void hfi_config_verify_forwards(struct hfi_config *config, struct hfi_binding *binding);
+void hfi_config_build_forwards(struct hfi_config *config);
 
 #endif

@@ -19,6 +19,7 @@
 #define A(field) offsetof(struct hfi_alert_setting, field)
 #define L(field) offsetof(struct hfi_limit_setting, field)
 #define O(field) offsetof(struct hfi_outbox_setting, field)
+#define W(field) offsetof(struct hfi_forward_setting, field)
 #define R(field) offsetof(struct hfi_rule_setting, field)
 #define C(field) offsetof(struct hfi_curve_form, field)
 #define F(field) offsetof(struct hfi_fault_setting, field)
@@ -218,6 +219,24 @@ const struct hfi_key hfi_keys[] = {
     {"retention.dead_letters", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_dead_letters_ms), 0, 0, LONG, "90d", NULL, "dead letters that are redriven, resolved or discarded; others are never pruned"},
     {"retention.inbox", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_inbox_ms), 0, 0, LONG, "30d", NULL, "ids of messages of other systems, against second deliveries"},
     {"retention.audit", HFI_KEY_DURATION, HFI_KEY_NONE, S(keep_audit_ms), 0, 0, LONG, "365d", NULL, "who cancelled, requeued, redrove, settled, paused or isolated what, and why"},
+    {"forward", HFI_KEY_LIST, 0, S(forwards), sizeof(struct hfi_forward_setting), 0, 0, NULL, "forwarder", "copies of deaths that go elsewhere, each a job of its own; the dead letter stays, and says where it went. A copy that dies is never forwarded; all that match make one"},
+    {"forwarder.name", HFI_KEY_TEXT, HFI_KEY_COMPUTED, W(name), 0, 0, 0, "from, else queue, else type", NULL, "what its copies and counters are called: job type holdfast.forward.NAME, but for those to a queue"},
+    {"forwarder.from", HFI_KEY_TEXT, HFI_KEY_COMPUTED, W(source), 0, 0, 0, "any", NULL, "takes deaths of this source: an outbox's, or as enqueued. Jobs enqueued by hand have none"},
+    {"forwarder.queue", HFI_KEY_TEXT, HFI_KEY_COMPUTED, W(queue), 0, 0, 0, "any", NULL, "takes deaths in this queue"},
+    {"forwarder.type", HFI_KEY_TEXT, HFI_KEY_COMPUTED, W(type), 0, 0, 0, "any", NULL, "takes deaths of this job type"},
+    {"forwarder.class", HFI_KEY_CHOICE, HFI_KEY_COMPUTED, W(death_class), 0, 0, 0, "any", "transient_exhausted|permanent|poison", "takes deaths of this class"},
+    {"forwarder.of", HFI_KEY_CHOICE, 0, W(of), 0, 0, 0, "dead", "dead|quarantined|messages", "dead: jobs that ran; quarantined: jobs that never did; messages: rows of an outbox that could not become a job"},
+    {"forwarder.to", HFI_KEY_MAP, HFI_KEY_REQUIRED, 0, 0, 0, 0, NULL, NULL, "where the copy goes: a queue, a downstream or a command"},
+    {"forwarder.to.queue", HFI_KEY_TEXT, 0, W(to_queue), 0, 0, 0, NULL, NULL, "a job in this queue, one of queues"},
+    {"forwarder.to.type", HFI_KEY_TEXT, HFI_KEY_COMPUTED, W(to_type), 0, 0, 0, "the dead job's", NULL, "with queue: its job type, one of jobs"},
+    {"forwarder.to.downstream", HFI_KEY_TEXT, 0, W(downstream), 0, 0, 0, NULL, NULL, "a call of this downstream, the payload as its body"},
+    {"forwarder.to.method", HFI_KEY_TEXT, 0, W(method), 0, 0, 0, "POST", NULL, "with downstream"},
+    {"forwarder.to.path", HFI_KEY_TEXT, 0, W(path), 0, 0, 0, "", NULL, "with downstream: appended to its url, starts with /"},
+    {"forwarder.to.command", HFI_KEY_TEXTS, 0, W(command), 0, 0, 0, NULL, NULL, "a process: absolute path and arguments; the payload on stdin, HOLDFAST_DEAD_LETTER and HOLDFAST_ERROR_TYPE in its environment"},
+    {"forwarder.error_header", HFI_KEY_SWITCH, 0, W(error_header), 0, 0, 0, "false", NULL, "to a downstream: send Holdfast-Error, the error's type alone, and Holdfast-Dead-Letter, its id"},
+    {"forwarder.max_executions", HFI_KEY_COUNT, HFI_KEY_COMPUTED, W(curve.executions), 0, 1, 10000, "the defaults'", NULL, "as defaults.max_executions, of the copy; not to a queue"},
+    {"forwarder.retries", HFI_KEY_INTEGER, HFI_KEY_COMPUTED, W(curve.retries), 0, 0, 9999, NULL, NULL, "as defaults.retries"},
+    {"forwarder.curve", HFI_KEY_CURVE, HFI_KEY_COMPUTED, W(curve), 0, 0, 0, "the defaults'", NULL, "as defaults.curve"},
     {"alerts", HFI_KEY_ITEMS, 0, S(alerts), sizeof(struct hfi_alert_setting), 0, 0, NULL, NULL, "who hears of every death"},
     {"alerts.*.webhook", HFI_KEY_MAP, HFI_KEY_REQUIRED, 0, 0, 0, 0, NULL, NULL, "one POST of JSON with `text` and `content`"},
     {"alerts.*.webhook.url", HFI_KEY_SECRET, HFI_KEY_REQUIRED, A(url), 0, 0, 0, NULL, NULL, "http or https; may be ${ENV} or file:PATH and is never shown"},

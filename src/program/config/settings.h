@@ -117,6 +117,14 @@ struct hfi_outbox_setting {
     const char *file, *source;
     int64_t poll_ms;
 };
+struct hfi_forward_setting {
+    struct hfi_item item;
+    const char *name, *source, *queue, *type, *to_queue, *to_type, *downstream, *method, *path;
+    int death_class, of; /* death_class: -1 any */
+    struct hfi_texts command;
+    struct hfi_curve_setting curve;
+    bool error_header;
+};
 struct hfi_alert_setting {
     struct hfi_item item;
     const char *url;
@@ -138,7 +146,7 @@ struct hfi_settings {
     struct hfi_texts never_retry;
     uint32_t max_calls_per_job;
     int64_t keep_succeeded_ms, keep_cancelled_ms, keep_dead_ms, keep_quarantined_ms, keep_dead_letters_ms, keep_inbox_ms, keep_audit_ms;
-    struct hfi_items downstreams, queues, jobs, alerts, limits, outboxes;
+    struct hfi_items downstreams, queues, jobs, alerts, limits, outboxes, forwards;
 };
 
 #endif

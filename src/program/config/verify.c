@@ -321,6 +321,7 @@ void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
     if (settings->node && (!*settings->node || strlen(settings->node) > 120))
         hfi_bind_error(binding, "config.name", hfi_tree_nearest(config->root, "node.name"), "choose another one",
                        "a node's name has 1 to 120 bytes");
+    hfi_config_verify_forwards(config, binding);
     check_store(binding, config);
     check_never_retry(binding, &settings->never_retry, hfi_tree_nearest(config->root, "defaults.never_retry"));
 }

@@ -222,6 +222,7 @@ static void prepare_letter(struct hfi_relay *relay, struct hfi_outbox_row *row, 
     op->job = &row->put.job;
     op->death = &row->poison->death;
     op->sink_count = relay->options.book ? hfi_rulebook_sinks(relay->options.book, &op->sinks) : 0;
+    op->forwards = relay->options.book ? hfi_rulebook_forwards(relay->options.book) : NULL;
     op->now = hfi_writer_wall(relay->options.writer);
     row->poison->death.fingerprint = hfi_fingerprint(&row->put.job, &row->poison->death);
 }
