@@ -166,8 +166,8 @@
                      "taken = taken + ?2, forwarded = forwarded + ?3, failed = failed + ?4")                           \
     X(FORWARD_ENDED, "UPDATE forwards SET outcome = ?2 WHERE job_id = ?1 RETURNING name")                              \
     X(FORWARD_AGAIN, "UPDATE forwards SET job_id = ?2, outcome = NULL WHERE job_id = ?1")                              \
-    X(FORWARDED, "SELECT job_id FROM forwards WHERE dead_id = ?1 AND name <> 'handler' "                               \
-                 "AND (outcome IS NULL OR outcome = 'succeeded') ORDER BY job_id LIMIT 1")                             \
+    X(FORWARDED, "SELECT min(job_id) FROM forwards WHERE dead_id = ?1 AND name <> 'handler' "                               \
+                 "AND (outcome IS NULL OR outcome = 'succeeded')")                                                     \
     X(PRUNE_FORWARDS, "DELETE FROM forwards WHERE dead_id = ?1")                                                       \
     X(ALERT_ADD, "INSERT OR IGNORE INTO alerts(dead_id, sink, next_at_us) VALUES (?1, ?2, ?3)")                        \
     X(ALERTS_DUE, "SELECT a.id, a.dead_id, d.job_id, a.epoch, d.dead_at_us, a.tries, d.death_class, d.executions, "    \
