@@ -49,12 +49,26 @@ const struct hf_plugin *hf_plugin_entry(uint32_t host_version);
  * crash there is a failure `signal.SIGSEGV` of that execution alone; the node lives. `command` may be the program itself:
  * {"/proc/self/exe", "--my-work"}. Standard output of the handler goes to standard error, whose end is kept as evidence.
  *
- * In there the work has no client (hf_work_client is NULL, hf_work_call HF_ENOENT), no stop callback, and takes no checkpoints (HF_ESTATE);
- * the last one of earlier executions can be read. Progress is passed on. TERM makes hf_work_is_cancelled true; one that
- * does not look ends by KILL. Parent and child have to be the same version of the library. Since 0.1.
+ * In there all that a handler can read, say and end with is as in the node: a checkpoint is durable when hf_work_checkpoint
+ * returns 0, heartbeats feed heartbeat_timeout (a process that is silent for longer is killed), a stop makes
+ * hf_work_is_cancelled true and calls the stop callback, which runs on a thread that listens to the node and is the loop
+ * thread in there; TERM wakes the handler's thread. One that does not look ends by KILL. When the node is gone everything
+ * answers HF_ESTALE, and the process is killed.
+ *
+ * Only the node's client is not there, for breakers and budgets live in its memory: hf_work_client is NULL and hf_work_call
+ * HF_ENOENT until the handler gives the work a client of its own. Anything on the socket that the protocol does not know is
+ * a failure `isolated.protocol`, and the process is killed. Parent and child have to be the same version of the library; a
+ * child that is not says so and exits with 78. A program that was begun with file capabilities or set-user-id outlives a
+ * killed node. Since 0.1.
  */
 HF_API int hf_isolated_run(hf_handler_fn handler, void *user);
 HF_API int hf_isolated_plugin(const char *library); /* the same with the handler of a plugin */
+/*
+ * From now on hf_work_call of this isolated execution goes through `client`, with the job's key, its time and its rule not to
+ * repeat. The caller's own, made in that process (its breakers begin closed each time) and closed by it. 0, or HF_EINVAL: the
+ * work is in a node, whose client it has. The handler's thread. Since 0.1.
+ */
+HF_API int hf_isolated_client(struct hf_work *work, struct hf_client *client);
 
 HF_END
 

@@ -95,6 +95,15 @@ HF_API int hf_work_progress(struct hf_work *work, int64_t n, const char *text);
  */
 HF_API int hf_work_checkpoint(struct hf_work *work, const void *bytes, size_t length);
 
+/*
+ * The same without waiting, for asynchronous handlers: `bytes` are copied, and `done` (NULL: nobody asks) hears once on the loop
+ * thread what became of them, as hf_work_checkpoint says it, perhaps after the work has ended: so it gets no work. Several are
+ * stored in their order, and before the end that follows them. 0: begun, `done` will come; HF_ETOOBIG, HF_ESTALE, HF_ENOMEM:
+ * not begun, it will not. Since 0.1.
+ */
+typedef void (*hf_checkpoint_fn)(int code, void *user);
+HF_API int hf_work_checkpoint_start(struct hf_work *work, const void *bytes, size_t length, hf_checkpoint_fn done, void *user);
+
 /* Why an execution should end. */
 enum hf_stop { HF_STOP_TIMEOUT = 1, HF_STOP_CANCEL, HF_STOP_DRAIN, HF_STOP_LOST };
 typedef void (*hf_stop_fn)(struct hf_work *work, enum hf_stop why, void *user);

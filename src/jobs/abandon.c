@@ -27,6 +27,13 @@ static void silence_fired(struct hfi_timer *timer, void *user) {
         return;
     }
     snprintf(message, sizeof message, "no heartbeat of its handler for %s", hfi_duration_print(limit_ms, text));
+    if (runner->kinds[hfi_runs_as(work->type)]->ops->abandon == NULL) { /* a process: it is ended for real */
+        execution->lapse_type = "heartbeat.lapsed";
+        hfi_text_copy(execution->lapse_message, sizeof execution->lapse_message, message);
+        HFI_COUNT(runner, silent, 1);
+        hfi_execute_stop(work, HFI_STOP_LOST, true);
+        return;
+    }
     if (hfi_abandon(execution, "heartbeat.lapsed", message))
         HFI_COUNT(runner, silent, 1);
 }

@@ -137,8 +137,9 @@ static bool by_stop(struct hfi_execution *execution, struct hfi_event *event) {
         if (result == HF_RESULT_OK)
             return false;
         event->kind = HFI_EVENT_LAPSED;
-        event->error_type = "lease.lapsed";
-        event->message = "the node could not renew its lease and stopped the execution";
+        event->error_type = execution->lapse_type ? execution->lapse_type : "lease.lapsed";
+        event->message = execution->lapse_type ? execution->lapse_message
+                                               : "the node could not renew its lease and stopped the execution";
         return true;
     case HFI_STOP_CANCEL:
         if (said)
@@ -149,7 +150,8 @@ static bool by_stop(struct hfi_execution *execution, struct hfi_event *event) {
         if (said || result == HF_RESULT_PERMANENT)
             return false;
         event->kind = HFI_EVENT_GIVEN_BACK;
-        if (execution->begun && hfi_runs_as(work->type) == HF_KIND_NATIVE && !proves_nothing_sent(&work->ending.outcome))
+        if (execution->begun && (hfi_runs_as(work->type) == HF_KIND_NATIVE || work->type->options.isolate != HF_ISOLATE_NONE) &&
+            !proves_nothing_sent(&work->ending.outcome))
             event->may_have_sent = true; /* what its own code did nobody knows: one that must not be repeated is not */
         return true;
     case HFI_STOP_TIMEOUT:

@@ -157,8 +157,6 @@ static int check_handler(const struct hf_type_options *type, struct hf_error *er
         return hfi_fail(error, HF_EINVAL, type->name, "name its shared object", "a plugin without a library");
     if (type->isolate == HF_ISOLATE_NONE)
         return 0;
-    if (type->heartbeat_timeout_ms > 0)
-        return hfi_fail(error, HF_EINVAL, type->name, "leave heartbeat_timeout out", "its process is killed at its limit");
     return check_exec(type, error);
 }
 

@@ -62,6 +62,23 @@ int hfi_desk_init(struct hfi_desk *desk, struct hfi_scheduler *scheduler, struct
 void hfi_desk_close(struct hfi_desk *desk); /* waits for the blocking writes */
 void hfi_desk_end(struct hfi_desk *desk);
 
+/* A checkpoint on its way to the store; hfi_alloc, whoever has it last calls `done` and frees it. */
+struct hfi_checkpoint {
+    struct hfi_op_note op; /* first */
+    struct hfi_task task;
+    struct hf_work *work;
+    hf_checkpoint_fn done;
+    void *user;
+    unsigned char bytes[];
+};
+
+/* In a process of its own: how what a handler says leaves it. `checkpoint` as hf_work_checkpoint_start. */
+struct hfi_work_wire {
+    int (*progress)(struct hf_work *work, int64_t n, const char *text);
+    void (*heartbeat)(struct hf_work *work);
+    int (*checkpoint)(struct hf_work *work, const void *bytes, size_t length, hf_checkpoint_fn done, void *user);
+};
+
 struct hf_work {
     struct hfi_job *job;          /* the work's own */
     const struct hfi_type *type;
@@ -79,7 +96,8 @@ struct hf_work {
     _Atomic bool may_have_sent;   /* some attempt may have reached a peer */
     _Atomic int64_t beat_us;      /* monotonic; its last sign of life, HFI_NO_BEAT: no thread has it yet */
     struct hfi_desk *desk;        /* NULL: it can say nothing meanwhile */
-    int (*say)(struct hf_work *work, int64_t n, const char *text); /* in a process of its own: how progress leaves it */
+    const struct hfi_work_wire *wire; /* NULL: it is in the node */
+    void (*keep)(struct hfi_task *task, void *checkpoint); /* the runner's: has it stored; loop thread */
     /* under the desk's lock: */
     bool finished;                /* its handler has no more to say */
     bool lapsed;                  /* its job was given up meanwhile: nothing it says is written */

@@ -15,6 +15,9 @@
 int hf_work_call(struct hf_work *work, const struct hf_request *given, struct hf_response **response,
                  struct hf_error *error) {
     struct hf_request request;
+    if (!work->client && work->wire)
+        return hfi_fail(error, HF_ENOENT, "hf_work_call", "make one with hf_client_new and give it to hf_isolated_client",
+                        "an isolated execution has no client of its node");
     if (!work->client)
         return hfi_fail(error, HF_ENOENT, "hf_work_call", "give the runner downstreams", "this runner has no client");
     if (!given || given->size < sizeof given->size)

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "jobs/work.h"
@@ -59,7 +60,10 @@ static void post(struct hf_work *work, struct hfi_task *task, bool *posted) {
 }
 
 void hf_work_heartbeat(struct hf_work *work) {
-    alive(work);
+    if (work->wire != NULL)
+        work->wire->heartbeat(work);
+    else
+        alive(work);
 }
 
 /* ------------------------------------------------------------------ progress and checkpoints */
@@ -67,8 +71,8 @@ void hf_work_heartbeat(struct hf_work *work) {
 int hf_work_progress(struct hf_work *work, int64_t n, const char *text) {
     struct hfi_desk *desk = work->desk;
     char clean[HF_PROGRESS_TEXT_MAX + 1];
-    if (work->say != NULL)
-        return work->say(work, n, text);
+    if (work->wire != NULL)
+        return work->wire->progress(work, n, text);
     if (desk == NULL)
         return HF_ESTALE;
     alive(work);
@@ -119,14 +123,74 @@ static void end_write(struct hfi_desk *desk) {
     pthread_mutex_unlock(&desk->lock);
 }
 
+/* Somebody waits for what became of one that was sent to the node. */
+struct waiter {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool done;
+    int code;
+};
+
+static void wake(int code, void *user) {
+    struct waiter *waiter = user;
+    pthread_mutex_lock(&waiter->lock);
+    waiter->code = code;
+    waiter->done = true;
+    pthread_cond_signal(&waiter->moved);
+    pthread_mutex_unlock(&waiter->lock);
+}
+
+static int wire_checkpoint(struct hf_work *work, const void *bytes, size_t length) {
+    struct waiter waiter = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
+    if (work->scheduler->ops->on_thread(work->scheduler))
+        return HF_EDEADLK; /* what brings the answer */
+    int code = work->wire->checkpoint(work, bytes, length, wake, &waiter);
+    if (code != 0)
+        return code;
+    pthread_mutex_lock(&waiter.lock);
+    while (!waiter.done)
+        pthread_cond_wait(&waiter.moved, &waiter.lock);
+    pthread_mutex_unlock(&waiter.lock);
+    return waiter.code;
+}
+
+int hf_work_checkpoint_start(struct hf_work *work, const void *bytes, size_t length, hf_checkpoint_fn done, void *user) {
+    struct hfi_desk *desk = work->desk;
+    if (bytes == NULL)
+        length = 0;
+    if (length > HF_CHECKPOINT_MAX)
+        return HF_ETOOBIG;
+    if (work->wire != NULL)
+        return work->wire->checkpoint(work, bytes, length, done, user);
+    if (desk == NULL || work->keep == NULL)
+        return HF_ESTALE;
+    struct hfi_checkpoint *one = hfi_alloc(sizeof *one + length);
+    if (one == NULL)
+        return HF_ENOMEM;
+    *one = (struct hfi_checkpoint){.work = work, .done = done, .user = user, .task = {.run = work->keep, .user = one}};
+    one->op = (struct hfi_op_note){.id = work->job->id, .epoch = work->job->epoch, .set = HFI_NOTE_CHECKPOINT, .text = "",
+                                   .checkpoint = one->bytes, .length = length};
+    if (length > 0)
+        memcpy(one->bytes, bytes, length);
+    alive(work);
+    pthread_mutex_lock(&desk->lock);
+    bool listens = heard(work);
+    if (listens)
+        work->scheduler->ops->post(work->scheduler, &one->task);
+    pthread_mutex_unlock(&desk->lock);
+    if (!listens)
+        hfi_free(one);
+    return listens ? 0 : HF_ESTALE;
+}
+
 int hf_work_checkpoint(struct hf_work *work, const void *bytes, size_t length) {
     struct hfi_op_note op = {.op = {.kind = HFI_OP_NOTE}, .id = work->job->id, .epoch = work->job->epoch,
                              .set = HFI_NOTE_CHECKPOINT, .text = "", .checkpoint = bytes,
                              .length = bytes == NULL ? 0 : length};
     if (length > HF_CHECKPOINT_MAX)
         return HF_ETOOBIG;
-    if (work->say != NULL)
-        return HF_ESTATE; /* no way to the store from there */
+    if (work->wire != NULL)
+        return wire_checkpoint(work, bytes, op.length);
     if (work->desk == NULL || !begin_write(work))
         return HF_ESTALE;
     alive(work);

@@ -60,6 +60,13 @@ static enum hf_result run(struct hf_work *work, void *user) {
         for (;;)
             pause();
     }
+    if (strncmp(what, "hold", 4) == 0) {
+        char path[512] = "";
+        memcpy(path, payload + 5, length - 5 < sizeof path ? length - 5 : 0);
+        dprintf(open(path, O_WRONLY), "\n");
+        for (;;)
+            pause();
+    }
     if (strncmp(what, "listen", 6) == 0) {
         while (!hf_work_is_cancelled(work))
             usleep(1000);
@@ -143,7 +150,7 @@ def isolated_ends(folder):
     noise = place.job(jobs['noise'])
     assert noise['result'] == 'quiet' and noise['progress'] == 1999, noise
     key = place.job(jobs['key'])['result'].split('|')
-    assert key[0].endswith('-%d' % jobs['key']) and key[1:3] == ['1', '1'] and int(key[3]) < 0 and key[4] == '1', key
+    assert key[0].endswith('-%d' % jobs['key']) and key[1:3] == ['1', '1'] and key[3:] == ['0', '1'], key # the checkpoint is stored
     # Killed for real at its limit [S2.7]; one that listens says its own end.
     job = place.job(hang)
     assert job['state'] == 'dead' and job['error_type'].startswith('timeout'), job
@@ -151,6 +158,52 @@ def isolated_ends(folder):
         with open(pid, encoding='ascii') as file:
             assert not os.path.exists('/proc/' + (file.read() or 'none'))
     assert place.job(listen)['state'] == 'dead', place.job(listen)
+
+
+def children_die_with_their_node(folder):
+    """A node that was killed: its processes are gone at once, without another node."""
+    fifo = os.path.join(folder, 'alive')
+    library = compile_plugin(folder, 'test')
+    for job, payload in (('held', ''), ('isolated', 'hold ' + fifo)):
+        place = Place(folder, 'jobs:\n  held: {kind: exec, command: [/bin/sh, -c, "exec 7>%s; echo >&7; trap : TERM; exec sleep 600"]}\n'
+                              '  isolated: {kind: plugin, library: %s, isolate: process}\n' % (fifo, library))
+        os.mkfifo(fifo)
+        place.put(job, payload)
+        node = subprocess.Popen([PROGRAM, 'run'], cwd=folder, stderr=subprocess.DEVNULL)
+        with open(fifo, 'rb', buffering=0) as alive: # waits for the one that writes
+            assert alive.read(1) == b'\n'
+            node.kill()
+            node.wait()
+            assert alive.read(1) == b'' # comes when nobody holds it any more
+        os.unlink(fifo)
+
+
+def declared_payloads(folder):
+    """S3.14: what its type cannot be is quarantined unstarted, and so is what a command says it cannot read."""
+    place = Place(folder, 'jobs:\n  form: {kind: exec, payload: json, command: [/bin/sh, -c, "grep -q known || exit 65"]}\n'
+                          '  plain: {kind: exec, max_executions: 1, command: [/bin/sh, -c, "exit 65"]}\n')
+    good, broken, strange, plain = (place.put(*job) for job in (('form', '{"known": 1}'), ('form', '{"known'), ('form', '{"a": 1}'), ('plain', '')))
+    counts = json.loads(place.run('run', '--until-idle', '--json'))
+    assert (counts['succeeded'], counts['quarantined'], counts['died']) == (1, 2, 1), counts # S1.14
+    assert place.job(good)['state'] == 'succeeded'
+    for job, error_type in (broken, 'payload.json'), (strange, 'payload.unreadable'):
+        shown = place.job(job)
+        assert (shown['state'], shown['executions'], shown['error_type']) == ('quarantined', 0, error_type), shown
+    assert (place.job(plain)['state'], place.job(plain)['error_type']) == ('dead', 'exit.65')
+
+
+def silence_is_checked(folder):
+    library = compile_plugin(folder, 'test')
+    for keys, why in (('heartbeat_timeout: 5s, execution_timeout: 5s', '5s of silence do not fit into an execution_timeout of 5s'),
+                      ('heartbeat_timeout: 2m', '2m of silence'), ('heartbeat_timeout: 0s', 'heartbeat_timeout'),
+                      ('isolate: process, abandon_after: 1m', 'only kind plugin without isolate has this key')):
+        place = Place(folder, 'jobs:\n  t: {kind: plugin, library: %s, %s}\n' % (library, keys))
+        out = place.run('check', code=2) + place.err
+        assert why in out and 'holdfast.yaml:3' in out, (keys, out)
+    place = Place(folder, 'jobs:\n  t: {kind: noop, heartbeat_timeout: 1s}\n')
+    assert 'only kind plugin has this key' in place.run('check', code=2) + place.err, place.err
+    place = Place(folder, 'jobs:\n  t: {kind: plugin, library: %s, isolate: process, heartbeat_timeout: 5s}\n' % library)
+    place.run('check')
 
 
 def crash(folder, text, payload, victim):
@@ -184,7 +237,7 @@ def bad_plugins(folder):
     text = os.path.join(folder, 'text.so')
     with open(text, 'w', encoding='ascii') as file:
         file.write('not a shared object\n')
-    cases = (('/nonexistent/it.so', 'No such file'), (text, 'text.so'), (folder, 'it is no file'),
+    cases = (('/nonexistent/it.so', 'No such file'), (text, 'text.so'), (folder, 'is no file'),
              ('it.so', 'is not absolute'),
              (compile_plugin(folder, 'stranger', entry='something_else'), 'exports no hf_plugin_entry'),
              (compile_plugin(folder, 'old', version='7'), 'the plugin has version 7, the host 1'),
@@ -208,7 +261,8 @@ def bad_plugins(folder):
 
 
 def main():
-    for test in (example_runs, isolated_ends, crashing_handler_is_poison, child_that_kills_its_parent_is_poison, bad_plugins):
+    for test in (example_runs, isolated_ends, children_die_with_their_node, declared_payloads, silence_is_checked,
+                 crashing_handler_is_poison, child_that_kills_its_parent_is_poison, bad_plugins):
         with tempfile.TemporaryDirectory() as folder:
             test(folder)
             print('ok', test.__name__)

@@ -185,11 +185,14 @@ static void environment_is_what_is_listed_S1_18(void **state) {
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         lines[count++] = line;
     qsort(lines, count, sizeof *lines, by_name);
-    static const char *const expected[] = {"GREETING=hello world", "HOLDFAST_EXECUTION=2", "HOLDFAST_JOB=17",
-                                           "HOLDFAST_KEY=store-17", "HOLDFAST_NODE=store-0", "HOLDFAST_TYPE=script",
-                                           "INHERITED=yes", "TRACEPARENT=00-ab-cd-01"};
-    assert_int_equal(count, 8);
-    for (size_t i = 0; i < 8; i++)
+    char node[80], run[80];
+    snprintf(node, sizeof node, "HOLDFAST_NODE=%s-0", store_uuid);
+    snprintf(run, sizeof run, "HOLDFAST_RUN=%s-17.0", store_uuid);
+    const char *const expected[] = {"GREETING=hello world", "HOLDFAST_EXECUTION=2", "HOLDFAST_JOB=17",
+                                    "HOLDFAST_KEY=store-17", node, run, "HOLDFAST_TYPE=script",
+                                    "INHERITED=yes", "TRACEPARENT=00-ab-cd-01"};
+    assert_int_equal(count, 9);
+    for (size_t i = 0; i < 9; i++)
         assert_string_equal(lines[i], expected[i]);
 }
 

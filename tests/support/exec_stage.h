@@ -33,7 +33,10 @@ static inline void ended(struct hf_work *done, void *user) {
         loop->ops->stop(loop);
 }
 
+static char store_uuid[40]; /* of this process alone: what carries its mark is killed */
+
 static inline void prepare(struct hf_work *one) {
+    snprintf(store_uuid, sizeof store_uuid, "store-of-%d", (int)getpid());
     memset(one, 0, sizeof *one);
     one->job = &job;
     one->type = &type;
@@ -41,7 +44,7 @@ static inline void prepare(struct hf_work *one) {
     one->deadline.us = HFI_FOREVER_US;
     one->ended = ended;
     snprintf(one->key, sizeof one->key, "store-17");
-    one->store_uuid = "store";
+    one->store_uuid = store_uuid;
     hfi_outcome_init(&one->ending.outcome);
 }
 
@@ -123,8 +126,8 @@ static inline void told_ready(struct hfi_watch *watch, unsigned events, void *us
     assert_int_equal(ends, 0);
 }
 
-/* Runs a script that says `echo >$READY` when it wants to be stopped. */
-static inline void run_and_stop(const char *text) {
+/* Runs a program that writes to $READY when it wants to be stopped. */
+static inline void run_and_stop_command(const char *first, const char *second, const char *third) {
     char variable[4096];
     const char *path = hf_test_path("ready");
     snprintf(variable, sizeof variable, "READY=%s", path);
@@ -136,8 +139,13 @@ static inline void run_and_stop(const char *text) {
     assert_int_equal(loop->ops->watch(loop, ready_fd, HFI_READABLE, told_ready, NULL, &ready_watch), 0);
     type.options.environment = listed;
     type.options.environment_length = 2;
-    run_script(text);
+    set_command(first, second, third);
+    go();
     close(ready_fd);
+}
+
+static inline void run_and_stop(const char *text) {
+    run_and_stop_command("/bin/sh", "-c", text);
 }
 
 #endif

@@ -19,7 +19,7 @@ ASK = {
     'src/resilience/guard_run.c': 'the same, and it waits on its caller\'s thread',
     'src/resilience/saved.c': 'the same',
     'src/jobs/store/outbox/relay.c': 'its thread sleeps in real time, it has no scheduler',
-    'src/jobs/kinds/isolated_run.c': 'a process of its own, without a scheduler, that runs one handler',
+    'src/jobs/kinds/isolated_talk.c': 'a process of its own whose scheduler it is, for one handler',
     'src/jobs/writer.c': 'its thread waits in real time where it has no scheduler',
     'src/jobs/store/deadline.c': 'what takes long in reality is ended; asked from inside SQLite',
     'src/jobs/store/once.c': 'a public function on the database of a caller that has no scheduler',

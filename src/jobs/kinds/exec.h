@@ -21,15 +21,17 @@ struct hfi_child {
  * is left, and sent is NO unless one ran.
  */
 int hfi_child_make(const struct hf_work *work, struct hfi_child *child, struct hf_outcome *outcome);
-/* What a child is made of, for both ways to make one. */
+/* What a child is made of. */
 struct hfi_spawn {
     char **command, **variables;
     const char *directory;
     int in, out, err; /* above 2 */
 };
-/* The same as posix_spawn with the type's limits on the child alone: it has none for them. 0 or an errno. */
-bool hfi_spawn_is_limited(const struct hf_type_options *type);
-int hfi_spawn_limited(const struct hfi_spawn *spawn, const struct hf_type_options *type, pid_t *pid);
+/*
+ * As posix_spawn, which has neither limits for the child alone nor a way to let it die with its parent: it gets KILL when the
+ * calling thread ends, and so must be made by one that lives as long as the node does. 0 or an errno.
+ */
+int hfi_spawn(const struct hfi_spawn *spawn, const struct hf_type_options *type, pid_t *pid);
 /* Somebody else reaped it: a failure, for nobody knows how it ended. */
 void hfi_child_status_lost(struct hf_outcome *outcome);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes child processes with posix_spawn: no fork of a large host, no SIGCHLD, no shell. Must never leak a descriptor
+ * Prepares child processes and what they hold: no SIGCHLD, no shell. Must never leak a descriptor
  * into a child or out of a failure, nor leave a child behind when it reports one. The payload is handed over as a
  * memory file on stdin: any bytes, no writing, and no SIGPIPE from a child that does not read it. Loop thread.
  */
@@ -8,12 +8,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,6 +85,16 @@ static int payload_file(const struct hf_work *work) {
     return fd;
 }
 
+/* The same both ways, for an isolated handler. */
+static int talk_pipe(int *ours, int *theirs) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return -1;
+    *ours = ends[0];
+    *theirs = lift(ends[1]);
+    return *theirs < 0 || fcntl(*ours, F_SETFL, O_NONBLOCK) != 0 ? -1 : 0;
+}
+
 /* `ours` does not block, `theirs` does. */
 static int output_pipe(int *ours, int *theirs) {
     int ends[2];
@@ -123,6 +133,11 @@ static bool fill_block(const struct hf_work *work, struct hfi_bytes *block, size
     if (letter != 0)
         fits = variable(block, count, "HOLDFAST_DEAD_LETTER", number) &&
                variable(block, count, "HOLDFAST_ERROR_TYPE", hfi_forward_error_type(work->job)) && fits;
+    char run[HFI_RUN_MARK_ROOM];
+    hfi_leftovers_run(run, work->store_uuid, work->job->id, work->job->epoch);
+    hfi_bytes_add(block, run, strlen(run) + 1);
+    ++*count;
+    fits = !block->failed && fits;
     if (work->job->trace_context[0])
         fits = variable(block, count, "TRACEPARENT", work->job->trace_context) && fits;
     for (size_t i = 0; i < type->environment_length && fits; i++) {
@@ -154,48 +169,6 @@ static char **environment(const struct hf_work *work, struct hfi_bytes *block) {
 
 /* ------------------------------------------------------------------ spawn */
 
-static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, const struct hfi_spawn *spawn) {
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    int code = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-    if (code == 0)
-        code = posix_spawnattr_setsigmask(attributes, &none);
-    if (code == 0)
-        code = posix_spawnattr_setsigdefault(attributes, &all);
-    if (code == 0)
-        code = posix_spawn_file_actions_adddup2(actions, spawn->in, 0);
-    if (code == 0)
-        code = posix_spawn_file_actions_adddup2(actions, spawn->out, 1);
-    if (code == 0)
-        code = posix_spawn_file_actions_adddup2(actions, spawn->err, 2);
-    if (code == 0)
-        code = posix_spawn_file_actions_addclosefrom_np(actions, 3);
-    if (code == 0)
-        code = posix_spawn_file_actions_addchdir_np(actions, spawn->directory);
-    return code;
-}
-
-static int spawn_free(const struct hfi_spawn *spawn, pid_t *pid) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int code = posix_spawn_file_actions_init(&actions);
-    if (code != 0)
-        return code;
-    code = posix_spawnattr_init(&attributes);
-    if (code == 0) {
-        pid_t made;
-        code = set_up(&actions, &attributes, spawn);
-        if (code == 0)
-            code = posix_spawn(&made, spawn->command[0], &actions, &attributes, spawn->command, spawn->variables);
-        if (code == 0)
-            *pid = made; /* untouched otherwise */
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&actions);
-    return code;
-}
-
 /* 0 or an errno. */
 static int make(const struct hf_work *work, pid_t *pid, int in, int out, int err) {
     const struct hf_type_options *type = &work->type->options;
@@ -206,7 +179,7 @@ static int make(const struct hf_work *work, pid_t *pid, int in, int out, int err
     int code = spawn.variables && spawn.command ? 0 : ENOMEM;
     if (code == 0) {
         memcpy(spawn.command, type->command, type->command_length * sizeof *spawn.command);
-        code = hfi_spawn_is_limited(type) ? hfi_spawn_limited(&spawn, type, pid) : spawn_free(&spawn, pid);
+        code = hfi_spawn(&spawn, type, pid);
     }
     hfi_free(spawn.variables);
     hfi_free(spawn.command);
@@ -263,7 +236,8 @@ int hfi_child_make(const struct hf_work *work, struct hfi_child *child, struct h
     int in = -1, out = -1, err = -1, number = 0;
     *child = (struct hfi_child){.pid = -1, .pidfd = -1, .out = -1, .err = -1};
     in = payload_file(work);
-    if (in < 0 || output_pipe(&child->out, &out) != 0 || output_pipe(&child->err, &err) != 0)
+    bool isolated = work->type->options.isolate == HF_ISOLATE_PROCESS;
+    if (in < 0 || (isolated ? talk_pipe : output_pipe)(&child->out, &out) != 0 || output_pipe(&child->err, &err) != 0)
         number = errno;
     if (number == 0)
         number = make(work, &child->pid, in, out, err);

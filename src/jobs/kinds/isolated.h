@@ -6,16 +6,29 @@
 #include "jobs/work.h"
 
 /*
- * An execution on its way into a process of its own, and its end on the way back. Both ends are this library, of the same
- * version; the node believes what comes back no more than what a handler returns.
+ * An execution on its way into a process of its own, what is said between both, and its end on the way back. Both ends are
+ * this library, of the same version; the node believes what comes back no more than what a handler returns.
  */
-#define HFI_ISOLATED_MAX (HFI_RESULT_MAX + HFI_DETAIL_MAX + 8192) /* of what comes back and was not taken yet */
+struct hfi_isolated {
+    struct hf_work *work;
+    int fd;                /* to the process; whose watch it is closes it */
+    struct hfi_bytes said; /* what came and is no whole frame yet */
+    struct hfi_bytes end;  /* the body of END */
+    bool greeted, ended;
+    const char *fault;     /* NULL, or how it broke the protocol: nothing more is taken, and no end */
+    struct hfi_isolated_wait *waiting; /* checkpoints with the store */
+    unsigned waits;
+};
 
 /* What stands before the payload on its standard input. */
 bool hfi_isolated_pack(const struct hf_work *work, struct hfi_bytes *head);
-/* Takes the progress that stands at the beginning of `said` out of it and passes it on. */
-void hfi_isolated_take(struct hf_work *work, struct hfi_bytes *said);
-/* Fills the ending with the end in `said`. False: there is none, whole and of this version. */
-bool hfi_isolated_end(struct hf_work *work, const struct hfi_bytes *said);
+void hfi_isolated_begin(struct hfi_isolated *isolated, struct hf_work *work, int fd);
+/* Takes what came and does what it says. False: it broke the protocol; kill it. */
+bool hfi_isolated_feed(struct hfi_isolated *isolated, const char *data, size_t length);
+/* Passes the stop on, as work->stop says. */
+void hfi_isolated_stop(struct hfi_isolated *isolated);
+/* Fills the ending with what its handler said. False: it said none. */
+bool hfi_isolated_end(struct hfi_isolated *isolated);
+void hfi_isolated_free(struct hfi_isolated *isolated); /* what the store still answers goes nowhere */
 
 #endif

@@ -1,49 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The other half of an isolated execution: in a process of its own, reads what it is about, runs the handler and says how
- * it ended. Must never let the handler's own output into what it says, nor say an end that the handler did not give.
- * The process's first thread.
+ * it ended (isolated_talk.c). Must never let the handler's own output into what it says, nor say an end that the handler
+ * did not give. The process's first thread.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
 #include "holdfast/plugin.h"
+#include "jobs/kinds/isolated_child.h"
 #include "jobs/kinds/isolated_wire.h"
 #include "jobs/kinds/plugin.h"
 
 #define INPUT_MAX ((size_t)1 << 30)
-
-struct execution {
-    struct hf_work work;
-    struct hfi_job job;
-    struct hfi_type type;
-    struct hfi_scheduler clock;
-    struct hfi_bytes input;
-    int out; /* to the node */
-};
+#define BEAT_SPACING_US 100000 /* at most; a quarter of the heartbeat_timeout if that is less */
 
 /* ------------------------------------------------------------------ told to stop */
 
 static struct hf_work *_Atomic told;
 
+/* Comes with the node's word why, which may be behind it. */
 static void on_term(int number) {
     struct hf_work *work = atomic_load(&told);
     int none = HFI_STOP_NONE;
     (void)number;
     if (work)
         atomic_compare_exchange_strong(&work->stop, &none, HFI_STOP_CANCEL);
-}
-
-static struct hf_mono mono(struct hfi_scheduler *self) {
-    (void)self;
-    return hfi_mono_now();
 }
 
 /* ------------------------------------------------------------------ what it is about */
@@ -71,7 +61,18 @@ static const char *next_text(const struct hfi_bytes *input, size_t *at) {
     return end ? text : NULL;
 }
 
-static bool unpack(struct execution *execution) {
+static void unpack_limits(struct hfi_child_execution *execution, const struct hfi_isolated_job *wire) {
+    int64_t quarter_us = hfi_ms_to_us(wire->heartbeat_timeout_ms) / 4;
+    execution->type.options.repeatable = wire->repeatable != 0;
+    execution->type.options.no_idempotency_key = wire->no_idempotency_key != 0;
+    execution->beat_spacing_us = wire->heartbeat_timeout_ms == 0 ? INT64_MAX
+                                 : quarter_us < BEAT_SPACING_US  ? quarter_us
+                                                                 : BEAT_SPACING_US;
+    execution->work.max_executions = wire->max_executions;
+    execution->work.deadline.us = wire->deadline_us;
+}
+
+static bool unpack(struct hfi_child_execution *execution) {
     struct hfi_isolated_job wire;
     struct hfi_job *job = &execution->job;
     struct hf_work *work = &execution->work;
@@ -79,7 +80,7 @@ static bool unpack(struct execution *execution) {
     if (execution->input.length < sizeof wire)
         return false;
     memcpy(&wire, execution->input.data, sizeof wire);
-    if (strncmp(wire.magic, HFI_ISOLATED_MAGIC, sizeof wire.magic) != 0)
+    if (strncmp(wire.magic, HFI_ISOLATED_MAGIC, sizeof wire.magic) != 0 || wire.protocol != HFI_ISOLATED_PROTOCOL)
         return false;
     const char *texts[HFI_ISOLATED_TEXTS];
     for (size_t i = 0; i < HFI_ISOLATED_TEXTS; i++)
@@ -96,124 +97,82 @@ static bool unpack(struct execution *execution) {
     execution->type.options.labels = texts[2];
     hfi_text_copy(work->key, sizeof work->key, texts[3]);
     hfi_text_copy(work->execution_id, sizeof work->execution_id, texts[4]);
-    work->max_executions = wire.max_executions;
-    work->deadline.us = wire.left_ms == INT64_MAX ? HFI_FOREVER_US : hfi_mono_after_ms(hfi_mono_now(), wire.left_ms).us;
+    unpack_limits(execution, &wire);
     return true;
-}
-
-/* ------------------------------------------------------------------ what it says */
-
-static bool write_all(int fd, const void *data, size_t length) {
-    const char *at = data;
-    while (length > 0) {
-        ssize_t written = write(fd, at, length);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        at += written;
-        length -= (size_t)written;
-    }
-    return true;
-}
-
-static bool say(int fd, uint32_t kind, const void *body, uint32_t length) {
-    struct hfi_isolated_record record = {kind, length};
-    char whole[sizeof record + sizeof(struct hfi_isolated_end)]; /* in one write, so that threads do not mix theirs */
-    memcpy(whole, &record, sizeof record);
-    memcpy(whole + sizeof record, body, length);
-    return write_all(fd, whole, sizeof record + length);
-}
-
-static int progress(struct hf_work *work, int64_t n, const char *text) {
-    struct execution *execution = work->user;
-    struct hfi_isolated_progress wire;
-    memset(&wire, 0, sizeof wire);
-    wire.n = n;
-    hfi_text_copy(wire.text, sizeof wire.text, text);
-    return say(execution->out, HFI_ISOLATED_PROGRESS, &wire, sizeof wire) ? 0 : HF_ESTALE;
-}
-
-static bool say_end(struct execution *execution) {
-    const struct hfi_ending *ending = &execution->work.ending;
-    const struct hf_outcome *outcome = &ending->outcome;
-    struct hfi_isolated_end wire;
-    memset(&wire, 0, sizeof wire);
-    memcpy(wire.magic, HFI_ISOLATED_MAGIC, sizeof HFI_ISOLATED_MAGIC);
-    wire.result = (uint32_t)ending->result;
-    wire.touched = outcome->touched;
-    wire.kind = (uint32_t)outcome->kind;
-    wire.retry = (uint32_t)outcome->retry;
-    wire.verdict = (uint32_t)outcome->verdict;
-    wire.klass = (uint32_t)outcome->klass;
-    wire.sent = (uint32_t)outcome->sent;
-    wire.attempts = outcome->attempts;
-    wire.native = outcome->native;
-    wire.retry_after_ms = outcome->retry_after_ms;
-    wire.causes = ending->causes;
-    wire.delay_ms = ending->delay_ms;
-    wire.until_us = ending->until_us;
-    wire.result_length = ending->length;
-    wire.detail_length = ending->detail ? strlen(ending->detail) : 0;
-    memcpy(wire.error_type, outcome->error_type, sizeof wire.error_type);
-    memcpy(wire.rule, outcome->rule, sizeof wire.rule);
-    memcpy(wire.message, outcome->message, sizeof wire.message);
-    memcpy(wire.cause, ending->cause, sizeof wire.cause);
-    memcpy(wire.text, ending->text, sizeof wire.text);
-    return say(execution->out, HFI_ISOLATED_END, &wire, sizeof wire) &&
-           write_all(execution->out, ending->data, ending->length) &&
-           write_all(execution->out, ending->detail, wire.detail_length);
 }
 
 /* ------------------------------------------------------------------ the whole of it */
 
-static const struct hfi_scheduler_ops clock_ops = {.version = HFI_SCHEDULER_VERSION, .mono = mono};
+/* The socket moves away from standard output, which becomes standard error: what the handler prints is evidence. */
+static int take_socket(struct hfi_child_execution *execution) {
+    int kind = 0;
+    socklen_t size = sizeof kind;
+    if (getsockopt(STDOUT_FILENO, SOL_SOCKET, SO_TYPE, &kind, &size) != 0 || kind != SOCK_STREAM) {
+        fprintf(stderr, "holdfast: standard output is no socket of a node: this program is started by one\n");
+        return EX_CONFIG;
+    }
+    execution->node = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (execution->node < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return EX_OSERR;
+    return 0;
+}
 
-static int begin(struct execution *execution) {
+static int begin(struct hfi_child_execution *execution) {
     struct hf_work *work = &execution->work;
     struct sigaction action;
     if (!read_all(&execution->input) || !unpack(execution)) {
         fprintf(stderr, "holdfast: standard input is no execution of a node of version %s\n", hf_version());
         return EX_CONFIG;
     }
-    execution->out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (execution->out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-        return EX_OSERR;
-    execution->clock.ops = &clock_ops;
+    int code = take_socket(execution);
+    if (code != 0)
+        return code;
     work->job = &execution->job;
     work->type = &execution->type;
-    work->scheduler = &execution->clock;
-    work->user = execution;
-    work->say = progress;
     hfi_outcome_init(&work->ending.outcome);
     memset(&action, 0, sizeof action);
     action.sa_handler = on_term; /* without SA_RESTART: whoever sleeps wakes and looks */
     sigemptyset(&action.sa_mask);
     atomic_store(&told, work);
-    return sigaction(SIGTERM, &action, NULL) == 0 ? 0 : EX_OSERR;
+    return sigaction(SIGTERM, &action, NULL) == 0 ? hfi_child_talk(execution) : EX_OSERR;
 }
 
-static void let_go(struct execution *execution) {
+static void let_go(struct hfi_child_execution *execution) {
+    hfi_child_hang_up(execution);
     atomic_store(&told, NULL);
-    if (execution->out >= 0)
-        close(execution->out);
+    if (execution->node >= 0)
+        close(execution->node);
+    if (execution->wake >= 0)
+        close(execution->wake);
+    hfi_desk_end(&execution->desk);
     hfi_ending_free(&execution->work.ending);
     hfi_bytes_free(&execution->input);
+    pthread_mutex_destroy(&execution->lock);
     hfi_free(execution);
 }
 
 int hf_isolated_run(hf_handler_fn handler, void *user) {
-    struct execution *execution = hfi_alloc(sizeof *execution);
-    if (!execution)
+    struct hfi_child_execution *execution = hfi_alloc(sizeof *execution);
+    if (!execution || pthread_mutex_init(&execution->lock, NULL) != 0) {
+        hfi_free(execution);
         return EX_OSERR;
-    execution->out = -1;
+    }
+    execution->node = execution->wake = -1;
     int code = begin(execution);
     if (code == 0) {
         hfi_work_judge(&execution->work, handler(&execution->work, user));
-        code = say_end(execution) ? 0 : EX_IOERR;
+        hfi_work_close(&execution->work);
+        code = hfi_child_say_end(execution) ? 0 : EX_IOERR;
     }
     let_go(execution);
     return code;
+}
+
+int hf_isolated_client(struct hf_work *work, struct hf_client *client) {
+    if (!work || !hfi_child_is(work))
+        return HF_EINVAL;
+    work->client = client;
+    return 0;
 }
 
 /* Begun for this one execution. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes a child with resource limits of its own, which posix_spawn cannot. The child shares our memory until it runs its
- * program, so it must call nothing but what a signal handler may, and never return. Loop thread, which waits for it.
+ * Makes a child without forking a large host, as posix_spawn does, with what that cannot: resource limits of its own, and an
+ * end with the node's. The child shares our memory until it runs its program, so it must call nothing but what a signal
+ * handler may, and never return. Loop thread, which waits for it, and with which it dies.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,11 +29,8 @@ struct plan {
     struct limit limits[LIMITS];
     int count;
     int report;
+    pid_t parent;
 };
-
-bool hfi_spawn_is_limited(const struct hf_type_options *type) {
-    return type->max_memory > 0 || type->max_cpu_ms > 0 || type->max_files > 0 || type->max_processes > 0;
-}
 
 /* `more`: how far behind the soft limit the hard one is. Never above what this process has itself. */
 static void add(struct plan *plan, int resource, uint64_t wanted, rlim_t more) {
@@ -58,8 +57,11 @@ static int arrange(const struct plan *plan) {
     usual.sa_handler = SIG_DFL;
     for (int number = 1; number < NSIG; number++)
         sigaction(number, &usual, NULL); /* those that cannot be changed are as they should be */
-    if (setsid() < 0)
+    /* Of the parent's thread, so also when that ended a moment ago; a set-user-id program is not bound by it. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || setsid() < 0)
         return errno;
+    if (getppid() != plan->parent)
+        return ESRCH;
     int code = move_to(spawn->in, 0);
     if (code == 0)
         code = move_to(spawn->out, 1);
@@ -108,8 +110,8 @@ static pid_t start(const struct plan *plan) {
     return pid;
 }
 
-int hfi_spawn_limited(const struct hfi_spawn *spawn, const struct hf_type_options *type, pid_t *pid) {
-    struct plan plan = {.spawn = spawn};
+int hfi_spawn(const struct hfi_spawn *spawn, const struct hf_type_options *type, pid_t *pid) {
+    struct plan plan = {.spawn = spawn, .parent = getpid()};
     int ends[2], code = 0;
     if (pipe2(ends, O_CLOEXEC) != 0)
         return errno;
