@@ -3,116 +3,7 @@
  * Nodes that share limits by key and bounds of queues, in virtual time: never more at once than allowed, measured on the
  * calls themselves, and nobody waits for longer than it must.
  */
-#include "runner_stage.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "seed.h"
-
-#define SECOND INT64_C(1000)
-#define KEYS 8
-#define STARTS HFI_SCRIPT_RECORDS
-
-struct limited {
-    struct stage stage;
-    struct hf_runner_options options;
-    struct hf_policy_options policy;
-    struct hf_downstream_options downstream;
-    struct hf_type_options types[2];
-    struct hf_queue_options queues[3];
-    struct hf_limit_options limits[2];
-    struct hfi_random random;
-    int64_t longest_ms; /* of an answer */
-    bool fails;         /* now and then an answer is a 503 */
-    bool first_fails;
-    int keys[STARTS];   /* of each attempt; -1 none */
-    char queue[STARTS]; /* first letter */
-};
-
-/* The payload says whose job it is: key, queue. */
-static struct hfi_script_step decide(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
-    struct limited *world = user;
-    const char *body = spec->body;
-    assert_true(number < STARTS && spec->body_length == 2);
-    world->keys[number] = body[0] == '-' ? -1 : body[0] - '0';
-    world->queue[number] = body[1];
-    int64_t took = 1 + (int64_t)hfi_random_below(&world->random, (uint64_t)world->longest_ms);
-    if (number == 0 && world->first_fails)
-        return hfi_script_status(1, 503);
-    return hfi_script_status(took, world->fails && hfi_random_below(&world->random, 10) == 0 ? 503 : 200);
-}
-
-static void open_world(struct limited *world, const char *name) {
-    memset(world, 0, sizeof *world);
-    hfi_random_seed(&world->random, test_seed(name));
-    world->longest_ms = 50;
-    stage_open(&world->stage, decide, world);
-    hf_policy_options_init(&world->policy);
-    world->policy.retry_max = 0;
-    world->policy.breaker_min_calls = 1000000; /* not what this is about */
-    hf_downstream_options_init(&world->downstream);
-    world->downstream.name = "shop";
-    world->downstream.url = "http://shop.example";
-    world->downstream.policy = &world->policy;
-    world->types[0] = stage_http("order", "shop");
-    world->types[1] = stage_http("parcel", "shop");
-    for (size_t i = 0; i < 3; i++)
-        hf_queue_options_init(&world->queues[i]);
-    world->queues[0].name = "default";
-    world->queues[1].name = "reports";
-    world->queues[2].name = "critical";
-    for (size_t i = 0; i < 2; i++)
-        hf_limit_options_init(&world->limits[i]);
-    world->limits[0].name = "tenant";
-    world->limits[0].concurrency = 2;
-    world->limits[1].name = "api";
-    world->limits[1].rate_per_s = 10;
-    stage_options(&world->options);
-    world->options.types = world->types;
-    world->options.type_count = 2;
-    world->options.downstreams = &world->downstream;
-    world->options.downstream_count = 1;
-    world->options.queue_options = world->queues;
-    world->options.queue_count = 3;
-    world->options.limits = world->limits;
-    world->options.limit_count = 2;
-}
-
-static int64_t put(struct limited *world, const char *type, const char *queue, const char *limit, int key) {
-    char payload[3] = {'-', queue[0], '\0'}, text[2] = {(char)('0' + key), '\0'};
-    if (limit != NULL)
-        payload[0] = text[0];
-    struct hf_job_spec spec = hf_job_of(type, payload);
-    spec.queue = queue;
-    spec.limit_name = limit;
-    spec.limit_key = limit == NULL ? NULL : text;
-    return stage_put(&world->stage, &spec);
-}
-
-/* The most attempts of that key (-1: any) and queue (0: any) that were out at once. */
-static uint32_t most_at_once(const struct limited *world, int key, char queue) {
-    uint64_t count = hfi_scripted_started(world->stage.scripted);
-    uint32_t most = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        const struct hfi_script_record *one = hfi_scripted_record(world->stage.scripted, i);
-        uint32_t at_once = 0;
-        if ((key >= 0 && world->keys[i] != key) || (queue != 0 && world->queue[i] != queue))
-            continue;
-        for (uint64_t j = 0; j <= i; j++) { /* those out when this one started */
-            const struct hfi_script_record *other = hfi_scripted_record(world->stage.scripted, j);
-            bool same = (key < 0 || world->keys[j] == key) && (queue == 0 || world->queue[j] == queue);
-            at_once += same && (j == i || other->end == HFI_SCRIPT_OPEN || other->ended.us > one->started.us);
-        }
-        most = at_once > most ? at_once : most;
-    }
-    return most;
-}
-
-static int64_t wall(const struct limited *world) {
-    return world->stage.scheduler->ops->wall(world->stage.scheduler).us;
-}
+#include "limited.h"
 
 /* I14, I83: three nodes, two types, five keys: two at once of each key, wherever, and all of them done, once each. */
 static void a_keys_places_hold_for_all_nodes(void **state) {
@@ -207,7 +98,7 @@ static void a_failed_head_holds_nobody_up(void **state) {
     world.longest_ms = 1;
     world.first_fails = true;
     int64_t waits = 5 * 3600 * SECOND;
-    char payload[] = "1d";
+    char payload[] = "1d000000";
     struct hf_job_spec spec = hf_job_of("order", payload);
     spec.curve_ms = &waits;
     spec.curve_length = 1;
@@ -324,7 +215,7 @@ static void aging_lifts_an_old_job(void **state) {
         world.queues[0].concurrency = 1;
         world.queues[0].aging_ms = aging ? 10 * SECOND : 0;
         world.longest_ms = 1;
-        char payload[] = "-d";
+        char payload[] = "-d000000";
         struct hf_job_spec spec = hf_job_of("order", payload);
         spec.queue = "default";
         int64_t old = stage_put(&world.stage, &spec);
@@ -351,90 +242,6 @@ static void aging_lifts_an_old_job(void **state) {
     }
 }
 
-static const char *const queues[] = {"default", "reports", "critical"};
-
-static void enqueue_some(struct limited *world) {
-    static const char *const limits[] = {"tenant", "api", NULL};
-    for (uint64_t n = hfi_random_below(&world->random, 6); n > 0; n--) {
-        size_t limit = (size_t)hfi_random_below(&world->random, 3);
-        put(world, hfi_random_below(&world->random, 2) ? "order" : "parcel", queues[hfi_random_below(&world->random, 3)],
-            limits[limit], (int)hfi_random_below(&world->random, 4) + 4 * (limit == 1));
-    }
-}
-
-/* A node comes, its store refuses or takes orders again, a queue is paused or resumed; mostly there is new work. */
-static void disturb(struct limited *world) {
-    struct stage_node *node = &world->stage.nodes[hfi_random_below(&world->random, STAGE_NODES)];
-    struct hfi_op_pause pause = {.queue = queues[hfi_random_below(&world->random, 3)], .actor = "me",
-                                 .pause = hfi_random_below(&world->random, 3) == 0, .now = {wall(world)}};
-    switch (hfi_random_below(&world->random, 12)) {
-    case 0:
-        if (node->runner == NULL)
-            stage_begin(&world->stage, (size_t)(node - world->stage.nodes), &world->options);
-        break;
-    case 1:
-        if (node->runner != NULL)
-            node->door.refuse = hfi_random_below(&world->random, 2) ? HF_EIO : HF_EBUSY;
-        break;
-    case 2:
-    case 3:
-        node->door.refuse = 0;
-        break;
-    case 4:
-        pause.until_us = wall(world) + (int64_t)hfi_random_below(&world->random, 5000000);
-        stage_do(&world->stage, &pause.op, HFI_OP_PAUSE);
-        break;
-    default:
-        enqueue_some(world);
-    }
-}
-
-static void settle(struct limited *world) {
-    for (size_t i = 0; i < STAGE_NODES; i++) {
-        world->stage.nodes[i].door.refuse = 0;
-        if (world->stage.nodes[i].runner == NULL)
-            stage_begin(&world->stage, i, &world->options);
-    }
-    for (size_t i = 0; i < 3; i++) {
-        struct hfi_op_pause resume = {.queue = queues[i], .actor = "me", .now = {wall(world)}};
-        stage_do(&world->stage, &resume.op, HFI_OP_PAUSE);
-    }
-    stage_advance(&world->stage, 900 * SECOND);
-}
-
-/*
- * Everything at once: nodes that come, stores that refuse, pauses, failures, random work. No bound is ever passed, nothing
- * runs twice at once, and in the end every job has succeeded: none was forgotten or starved.
- */
-static void bounds_hold_and_everybody_has_his_turn(void **state) {
-    (void)state;
-    static struct limited world;
-    open_world(&world, "storm");
-    world.fails = true;
-    world.longest_ms = 400;
-    world.queues[1].global_concurrency = 3;
-    world.queues[1].aging_ms = 5 * SECOND;
-    world.queues[2].order = 1;
-    world.queues[2].concurrency = 2;
-    struct hf_curve_options curve;
-    hf_curve_options_init(&curve);
-    curve.curve_ms[0] = 1000;
-    curve.curve_length = 1;
-    curve.max_executions = 50;
-    world.options.curve = &curve;
-    for (int step = 0; step < 400; step++) {
-        disturb(&world);
-        stage_advance(&world.stage, (int64_t)hfi_random_below(&world.random, 500));
-    }
-    settle(&world);
-    struct hf_job_counts counts = stage_jobs(&world.stage);
-    assert_int_equal(counts.pending + counts.running + counts.dead, 0);
-    for (int key = 0; key < 4; key++)
-        assert_true(most_at_once(&world, key, 0) <= 2);
-    assert_true(most_at_once(&world, -1, 'r') <= 3);
-    stage_close(&world.stage);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_keys_places_hold_for_all_nodes),
@@ -447,7 +254,6 @@ int main(void) {
         cmocka_unit_test(a_pause_ends_at_its_time),
         cmocka_unit_test(weights_share_what_there_is),
         cmocka_unit_test(aging_lifts_an_old_job),
-        cmocka_unit_test(bounds_hold_and_everybody_has_his_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "runner_stage.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "holdfast/log.h"
+#include "jobs/store/sqlite.h"
 
 #define WRITER_STEP_MS 5
 #define START_MONO 1000000
@@ -82,20 +86,69 @@ static struct hfi_script_step all_well(const struct hfi_attempt_spec *spec, uint
     return hfi_script_status(10, 200);
 }
 
-void stage_open(struct stage *stage, hfi_script_fn decide, void *user) {
+static void open_memory(struct stage *stage) {
     struct hf_store_options options;
+    hf_store_options_init(&options);
+    assert_int_equal(hfi_memory_store_new(&options, &stage->port), 0);
+    hfi_memory_store_clock(stage->port, stage->scheduler);
+}
+
+static void open_sqlite(struct stage *stage) {
+    struct hf_store_options options;
+    struct hf_error error;
+    char folder[] = "/dev/shm/holdfast-stage-XXXXXX";
+    static int number;
+    hf_store_options_init(&options);
+    hf_error_init(&error);
+    if (mkdtemp(folder) != NULL) {
+        snprintf(stage->path, sizeof stage->path, "%s/jobs.db", folder);
+    } else {
+        char name[32];
+        snprintf(name, sizeof name, "stage-%d.db", number++);
+        snprintf(stage->path, sizeof stage->path, "%s", hf_test_path(name));
+    }
+    if (hfi_sqlite_store_open(stage->path, &options, &stage->port, &error) != 0)
+        fail_msg("%s: %s", error.what, error.why);
+}
+
+static void open_with(struct stage *stage, void (*open_store)(struct stage *stage), hfi_script_fn decide, void *user) {
     struct hf_mono mono = {START_MONO};
     struct hf_wall wall = {START_WALL};
     memset(stage, 0, sizeof *stage);
-    hf_store_options_init(&options);
     assert_int_equal(hfi_virtual_new(mono, wall, &stage->scheduler), 0);
-    assert_int_equal(hfi_memory_store_new(&options, &stage->port), 0);
-    hfi_memory_store_clock(stage->port, stage->scheduler);
+    open_store(stage);
     assert_int_equal(hfi_writer_new_on(stage->port, stage->scheduler, &stage->writer), 0);
     assert_int_equal(
         hfi_scripted_new_with(stage->scheduler, decide == NULL ? all_well : decide, user, &stage->scripted), 0);
     current = stage;
     hf_log_set(HF_LOG_INFO, note, stage);
+}
+
+void stage_open(struct stage *stage, hfi_script_fn decide, void *user) {
+    open_with(stage, open_memory, decide, user);
+}
+
+void stage_open_sqlite(struct stage *stage, hfi_script_fn decide, void *user) {
+    open_with(stage, open_sqlite, decide, user);
+}
+
+/* The folder in memory, with whatever the store has put there. */
+static void remove_folder(const struct stage *stage) {
+    char folder[600], whole[1200];
+    snprintf(folder, sizeof folder, "%s", stage->path);
+    char *end = strrchr(folder, '/');
+    if (end == NULL || strncmp(folder, "/dev/shm/holdfast-stage-", strlen("/dev/shm/holdfast-stage-")) != 0)
+        return;
+    *end = '\0';
+    DIR *all = opendir(folder);
+    for (const struct dirent *item; all != NULL && (item = readdir(all)) != NULL;) {
+        snprintf(whole, sizeof whole, "%s/%s", folder, item->d_name);
+        if (item->d_name[0] != '.')
+            unlink(whole);
+    }
+    if (all != NULL)
+        closedir(all);
+    rmdir(folder);
 }
 
 void stage_options(struct hf_runner_options *options) {
@@ -145,9 +198,10 @@ void stage_begin(struct stage *stage, size_t at, const struct hf_runner_options 
         clock = node->writer_clock;
     }
     assert_int_equal(hfi_writer_new_on(&node->door.store, clock, &node->store.writer), 0);
-    assert_int_equal(hfi_rulebook_new(options, &node->book, &error), 0);
-    assert_int_equal(
-        hfi_caller_new(&caller, options->downstreams, options->downstream_count, &node->caller, &error), 0);
+    if (hfi_rulebook_new(options, &node->book, &error) != 0)
+        fail_msg("%s: %s", error.what, error.why);
+    if (hfi_caller_new(&caller, options->downstreams, options->downstream_count, &node->caller, &error) != 0)
+        fail_msg("%s: %s", error.what, error.why);
     struct hfi_runner_parts parts = {.scheduler = stage->scheduler, .store = &node->store, .options = options,
                                      .book = node->book, .caller = node->caller,
                                      .transport = hfi_scripted_transport(stage->scripted), .ended = ended, .user = node};
@@ -165,7 +219,7 @@ bool stage_over(const struct stage *stage, size_t node) {
     return stage->nodes[node].ended > 0;
 }
 
-static void end_node(struct stage *stage, size_t at) {
+void stage_end(struct stage *stage, size_t at) {
     struct stage_node *node = &stage->nodes[at];
     if (node->runner == NULL)
         return;
@@ -183,14 +237,16 @@ static void end_node(struct stage *stage, size_t at) {
     if (node->writer_clock != NULL)
         node->writer_clock->ops->close(node->writer_clock);
     node->writer_clock = NULL; /* those that end later still advance the others */
+    node->runner = NULL;
 }
 
 void stage_close(struct stage *stage) {
     for (size_t i = 0; i < STAGE_NODES; i++)
-        end_node(stage, i);
+        stage_end(stage, i);
     assert_int_equal(hfi_scripted_open(stage->scripted), 0);
     hfi_writer_close(stage->writer);
     stage->port->ops->close(stage->port);
+    remove_folder(stage);
     hfi_scripted_transport(stage->scripted)->ops->close(hfi_scripted_transport(stage->scripted));
     stage->scheduler->ops->close(stage->scheduler);
     hf_log_set(HF_LOG_INFO, NULL, NULL);

@@ -10,7 +10,7 @@
 #include "sim/virtual.h"
 
 /*
- * Nodes on one memory store in virtual time, their calls answered by a script. Each node reaches the store through a
+ * Nodes on one store in virtual time, their calls answered by a script. Each node reaches the store through a
  * door of its own that a test can shut. Everything that was logged is counted by event.
  */
 #define STAGE_NODES 5
@@ -42,6 +42,7 @@ struct stage_node {
 struct stage {
     struct hfi_scheduler *scheduler;
     struct hfi_store *port;
+    char path[600]; /* of a SQLite store; "" else */
     struct hfi_writer *writer; /* the test's own */
     struct hfi_scripted *scripted;
     struct stage_node nodes[STAGE_NODES];
@@ -59,6 +60,8 @@ struct stage {
 
 /* `decide` answers the calls; NULL: 200 after 10 ms. */
 void stage_open(struct stage *stage, hfi_script_fn decide, void *user);
+/* On a SQLite store, in memory where the system has a place for that: it is about order, not about the disk. */
+void stage_open_sqlite(struct stage *stage, hfi_script_fn decide, void *user);
 void stage_close(struct stage *stage); /* ends what still runs, checks that nothing is left */
 
 /* Options with everything small enough for a test; `types` http, noop as wanted. */
@@ -68,6 +71,7 @@ struct hf_type_options stage_noop(const char *name);
 
 void stage_begin(struct stage *stage, size_t node, const struct hf_runner_options *options);
 void stage_drain(struct stage *stage, size_t node);
+void stage_end(struct stage *stage, size_t node); /* drains it, and waits for that; its place is free again */
 bool stage_over(const struct stage *stage, size_t node);
 struct hf_runner_counts stage_counts(struct stage *stage, size_t node); /* checks that they add up */
 struct hf_downstream *stage_downstream(struct stage *stage, size_t node, const char *name);
