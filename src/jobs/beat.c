@@ -14,8 +14,16 @@ static int64_t grace_ms(const struct hfi_runner *runner) {
     return sixth < KILL_GRACE_MS ? sixth : KILL_GRACE_MS;
 }
 
+static struct hf_mono self_stop_at(const struct hfi_runner *runner) {
+    return hfi_lease_self_stop(runner->beat_stored, runner->options->lease_ms, grace_ms(runner));
+}
+
+bool hfi_beat_is_late(const struct hfi_runner *runner) {
+    return hfi_runner_mono(runner).us >= self_stop_at(runner).us;
+}
+
 static void arm_self_stop(struct hfi_runner *runner) {
-    struct hf_mono at = hfi_lease_self_stop(runner->beat_stored, runner->options->lease_ms, grace_ms(runner));
+    struct hf_mono at = self_stop_at(runner);
     if (runner->scheduler->ops->arm(runner->scheduler, &runner->self_stop_timer, at) != 0)
         hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "the self-stop"), NULL);
 }

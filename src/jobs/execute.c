@@ -303,8 +303,9 @@ static void not_begun(struct hfi_execution *execution, enum hfi_stop why) {
     ended(&execution->work, execution);
 }
 
+/* Also when the process stood still between the claim and now: others may have the job already, before any timer says so. */
 static bool must_give_back(struct hfi_runner *runner) {
-    return runner->life != HFI_LIFE_RUNNING || runner->lost;
+    return runner->life != HFI_LIFE_RUNNING || runner->lost || hfi_beat_is_late(runner);
 }
 
 void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {

@@ -314,6 +314,7 @@ void hfi_deaths_told(struct hfi_runner *runner, struct hfi_dead_note *notes, siz
 /* beat.c */
 void hfi_beat_begin(struct hfi_runner *runner); /* after a join */
 void hfi_beat_stop(struct hfi_runner *runner);
+bool hfi_beat_is_late(const struct hfi_runner *runner); /* the time has come to stop itself */
 
 /* reconcile.c */
 void hfi_reconcile(struct hfi_runner *runner, struct hfi_owned *owned, size_t count); /* after a beat; takes the rows over */

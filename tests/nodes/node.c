@@ -139,6 +139,9 @@ static int64_t put(const char *type, int32_t priority, int64_t in_s) {
     struct hf_job_spec spec = hf_job_of(type, "payload");
     spec.limit_name = put_key != NULL ? "tenant" : NULL;
     spec.limit_key = put_key;
+    spec.queue = strcmp(type, "bound") == 0 ? "bound" : NULL;
+    if (strcmp(type, "waits") == 0)
+        spec.max_executions = 2;
     int64_t id = 0;
     spec.priority = priority;
     if (in_s > 0)
@@ -184,6 +187,38 @@ static void scenario(const char *sink, long nth) {
 
 /* ------------------------------------------------------------------ stopped, and many at once */
 
+/* What exec jobs run; $0 is the store's path. All end at once when DB.go is there. */
+static const struct {
+    const char *name, *text;
+} scripts[] = {
+    /* Two processes, one of which leaves group and session. */
+    {"forks", "test -e \"$0.go\" && exit 0; echo $$ >> \"$0.pids\";"
+              "(setsid sh -c 'echo $$ >> \"$0.pids\"; exec sleep 601' \"$0\") & exec sleep 600"},
+    /* Says how many of all that ever began are still there, itself among them. */
+    {"bound", "echo $$ >> \"$0.pids\"; n=0; for p in $(cat \"$0.pids\"); do"
+              " case $(cut -d' ' -f3 /proc/$p/stat 2>/dev/null) in ''|Z|X) ;; *) n=$((n+1)) ;; esac; done;"
+              " echo $n >> \"$0.most\"; test -e \"$0.go\" || exec sleep 600"},
+    {"waits", "echo $$ >> \"$0.pids\"; exec sleep 600"},
+};
+
+static struct hf_type_options exec_type(const char *name, const char *text, const char **command) {
+    static const char *const environment[] = {"PATH=/usr/bin:/bin"};
+    struct hf_type_options type;
+    hf_type_options_init(&type);
+    command[0] = "/bin/sh";
+    command[1] = "-c";
+    command[2] = text;
+    command[3] = path;
+    type.kind = HF_KIND_EXEC;
+    type.name = name;
+    type.execution_timeout_ms = 0;
+    type.command = command;
+    type.command_length = 4;
+    type.environment = environment;
+    type.environment_length = 1;
+    return type;
+}
+
 static void serve(int64_t lease_ms) {
     static const struct hf_curve_options at_once = {.size = sizeof at_once, .max_executions = 20, .curve_length = 1};
     struct hf_runner_options options;
@@ -194,21 +229,19 @@ static void serve(int64_t lease_ms) {
     options.heartbeat_ms = lease_ms / 5;
     options.workers = 2;
     options.curve = &at_once;
-    /* Two processes, one of which leaves group and session; the next execution ends at once when DB.go is there. */
-    const char *const command[] = {"/bin/sh", "-c", "test -e \"$0.go\" && exit 0; echo $$ >> \"$0.pids\";"
-                                   "(setsid sh -c 'echo $$ >> \"$0.pids\"; exec sleep 601' \"$0\") & exec sleep 600", path};
-    const char *const environment[] = {"PATH=/usr/bin:/bin"};
-    struct hf_type_options forks;
-    hf_type_options_init(&forks);
-    forks.kind = HF_KIND_EXEC;
-    forks.name = "forks";
-    forks.execution_timeout_ms = 0;
-    forks.command = command;
-    forks.command_length = 4;
-    forks.environment = environment;
-    forks.environment_length = 1;
-    options.types = &forks;
-    options.type_count = 1;
+    struct hf_queue_options bound;
+    hf_queue_options_init(&bound);
+    bound.name = "bound";
+    bound.global_concurrency = 2;
+    options.queue_options = &bound;
+    options.queue_count = 1;
+    options.drain_timeout_ms = 50;
+    struct hf_type_options types[sizeof scripts / sizeof *scripts];
+    const char *commands[sizeof scripts / sizeof *scripts][4];
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+        types[i] = exec_type(scripts[i].name, scripts[i].text, commands[i]);
+    options.types = types;
+    options.type_count = sizeof scripts / sizeof *scripts;
     struct hf_runner *runner = new_runner(&options);
     must(hf_runner_start(runner, &error), "start");
     say("serves");

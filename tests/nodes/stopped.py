@@ -91,13 +91,16 @@ def alive(pid):
         return False
 
 
+def numbers(path):
+    if not os.path.exists(path):
+        return []
+    with open(path) as file:
+        return [int(line) for line in file.read().split("\n")[:-1]]
+
+
 def processes_of_a_killed_node(path):
     """What its exec job left running, also what forked away, ends before the job runs again."""
-    def pids():
-        if not os.path.exists(path + ".pids"):
-            return []
-        with open(path + ".pids") as file:
-            return [int(line) for line in file.read().split("\n")[:-1]]
+    pids = lambda: numbers(path + ".pids")
 
     first = Node(path, 60000)
     identity = put(path, "forks")
@@ -119,4 +122,48 @@ def processes_of_a_killed_node(path):
     third.stop()
 
 
-sys.exit(nodes.run((a_stopped_node, a_busy_node, a_killed_node, a_job_that_kills, processes_of_a_killed_node)))
+def a_bound_holds_over_nodes_that_are_stopped(path):
+    """global_concurrency 2 and three nodes on one host, some of which are stopped for longer than their lease while the
+    processes of their jobs run on: those are ended before another node begins the jobs, so there are never three."""
+    crowd = [Node(path, 1500) for _ in range(3)]
+    jobs = [put(path, "bound") for _ in range(5)]
+    for _ in range(3):
+        begun = len(numbers(path + ".most"))
+        running = lambda: [job(path, i)["owner"] for i in jobs if job(path, i)["state"] == reader.RUNNING]
+        until("two to run", lambda: len(running()) == 2 and len(numbers(path + ".most")) >= max(begun, 2))
+        pids = [reader.ask(path, "SELECT pid FROM nodes WHERE id = %d" % owner) for owner in running()[:1]]
+        stopped = [node for node in crowd if node.process.pid in pids]
+        for node in stopped:
+            node.process.send_signal(signal.SIGSTOP)
+        until("another to begin", lambda: len(numbers(path + ".most")) > begun)
+        for node in stopped:
+            node.process.send_signal(signal.SIGCONT)
+        until("two to run again", lambda: len(running()) == 2)
+    go(path)
+    for pid in numbers(path + ".pids"):
+        if alive(pid):
+            os.kill(pid, signal.SIGTERM)
+    until("all ends", lambda: all(job(path, i)["state"] not in (reader.PENDING, reader.RUNNING) for i in jobs))
+    for node in crowd:
+        node.stop()
+    most = numbers(path + ".most")
+    assert max(most) == 2, most
+
+
+def twenty_drains(path):
+    """Given back twenty times uncounted (S2.10, I43), then it costs an execution each, and the last one ends it."""
+    identity = put(path, "waits")
+    for drain in range(1, 23):
+        node = Node(path, 60000)
+        until("its process", lambda: len(numbers(path + ".pids")) == drain)
+        node.stop()
+        now = job(path, identity)
+        assert now["executions"] == max(0, drain - 20), (drain, now)
+        assert now["state"] == (reader.PENDING if drain < 22 else reader.DEAD), (drain, now)
+    assert reader.ask(path, "SELECT give_backs FROM jobs") == 20
+    assert reader.ask(path, "SELECT rule FROM dead_letters") == "job.give_backs"
+    assert reader.ask(path, "SELECT error_message FROM dead_letters").startswith("given back 20 times before")
+
+
+sys.exit(nodes.run((a_stopped_node, a_busy_node, a_killed_node, a_job_that_kills, processes_of_a_killed_node,
+                    a_bound_holds_over_nodes_that_are_stopped, twenty_drains)))

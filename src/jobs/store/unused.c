@@ -155,6 +155,11 @@ int hfi_sqlite_op_unused(struct hfi_sqlite *store, struct hfi_op_unused *op) {
     op->gone_count = 0;
     op->lanes_removed = op->policies_removed = 0;
     op->more = false;
+    int64_t last;
+    if (hfi_sqlite_walk(store, &last) != 0)
+        return store->fault;
+    if (op->walk.number > last) /* of another file: an older copy was laid in its place */
+        op->walk = (struct hfi_walk){0};
     if (find_gone(store, op) != 0 || (op->walk.number == 0 && !begin(store, op)))
         return store->fault;
     bool over = op->walk.phase < PHASE_LANES ? mark_page(store, op) : remove_page(store, op);
