@@ -2,26 +2,85 @@
 #ifndef HOLDFAST_ALERT_H
 #define HOLDFAST_ALERT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "api.h"
+#include "store.h"
 
 HF_BEGIN
 
-/* A webhook that hears of every death: one POST with `text` and `content`, error type only [S0.25]. Copied. */
-struct hf_webhook_options {
+/*
+ * A webhook that hears of every death: one POST with `text` and `content`, error type only [S0.25]. Copied. Storms
+ * collapse: the first death of a cause (fingerprint) is told at once, those of the next collapse_ms in one summary at the
+ * end, and so on; at most 20 tries go out in a minute, and what had to wait goes out in one digest. With collapse_ms 0
+ * each death is a message of its own, without a pace.
+ */
+struct hf_sink_options {
     uint32_t size;
     const char *name;       /* required: the sink's name in the store */
-    const char *url;        /* required; secret: never in logs, errors or the store */
     int64_t timeout_ms;     /* 10 s per try [S0.26] */
+    int64_t collapse_ms;    /* 10 m */
+    const char *url;        /* required; secret: never in logs, errors or the store */
 };
-static inline void hf_webhook_options_init(struct hf_webhook_options *options) {
+static inline void hf_sink_options_init(struct hf_sink_options *options) {
     memset(options, 0, sizeof *options);
     options->size = (uint32_t)sizeof *options;
     options->timeout_ms = 10000;
+    options->collapse_ms = 600000;
 }
+enum hf_alert_kind {
+    HF_ALERT_ONE = 0,     /* tells of one death */
+    HF_ALERT_SUMMARY = 1, /* of those that came of one cause in a window */
+    HF_ALERT_DIGEST = 2   /* of all causes that had to wait for the pace */
+};
+enum hf_alert_state {
+    HF_ALERT_UNSENT = 0,
+    HF_ALERT_SENT = 1,
+    HF_ALERT_UNDELIVERED = 2, /* given up after 7 days */
+    HF_ALERT_ATTACHED = 3     /* goes out with another one */
+};
+HF_API const char *hf_alert_kind_name(int kind);   /* never NULL */
+HF_API const char *hf_alert_state_name(int state); /* never NULL */
+
+/* One row: of one death and one sink. */
+struct hf_alert_view {
+    uint32_t size;
+    int32_t state, kind;
+    int32_t message_state; /* of the message that it goes out with: its own state unless it is attached */
+    int64_t id, dead_id, job_id;
+    int64_t message_id;    /* the row that it goes out with, or its own id */
+    uint64_t deaths;       /* that its message tells of; 1 of an attached one. Of a digest: its own storm's alone */
+    uint32_t tries;
+    int64_t next_at_us;    /* of an unsent one: when it is tried; its lease while it is */
+    int64_t ended_at_us;   /* 0: not yet */
+    int64_t dead_at_us;
+    const char *sink, *type, *error_type;
+    const char *last_error; /* of the last try; "" none */
+};
+struct hf_alert_filter {
+    uint32_t size;
+    int32_t state;        /* -1 = any, the default */
+    const char *sink;     /* NULL = any */
+    int64_t dead_id;      /* 0 = any */
+    int64_t after_id;     /* keyset cursor: ids below it (newest first); 0 = from the newest */
+    uint32_t limit;       /* 100, at most 1000 */
+};
+static inline void hf_alert_filter_init(struct hf_alert_filter *filter) {
+    memset(filter, 0, sizeof *filter);
+    filter->size = (uint32_t)sizeof *filter;
+    filter->state = -1;
+    filter->limit = 100;
+}
+struct hf_alert_list;
+/* Reads one page. Any thread but the loop's. Since 0.1. */
+HF_API int hf_alert_list_open(struct hf_store *store, const struct hf_alert_filter *filter, struct hf_alert_list **list,
+                              struct hf_error *error);
+HF_API size_t hf_alert_list_count(const struct hf_alert_list *list);
+HF_API const struct hf_alert_view *hf_alert_list_at(const struct hf_alert_list *list, size_t index);
+HF_API int64_t hf_alert_list_next(const struct hf_alert_list *list); /* cursor; 0 at the end */
+HF_API void hf_alert_list_free(struct hf_alert_list *list);
 
 HF_END
 

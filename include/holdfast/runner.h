@@ -215,8 +215,8 @@ struct hf_runner_options {
     size_t queue_count;
     const struct hf_type_options *types;
     size_t type_count;
-    const struct hf_webhook_options *webhooks;
-    size_t webhook_count;
+    const struct hf_sink_options *sinks;
+    size_t sink_count;
     /* how long ended rows are kept; 0 = for ever */
     int64_t keep_succeeded_ms;    /* 7 d */
     int64_t keep_cancelled_ms;    /* 7 d */
@@ -388,7 +388,7 @@ HF_API struct hf_downstream *hf_runner_downstream(struct hf_runner *runner, cons
 
 /*
  * hf_client_reload for the downstreams that this runner's jobs call: checked first, the old ones stay on any error. Job
- * types, queues, limits of the node and webhooks stay as they are, so a downstream that a job type calls may not vanish
+ * types, queues, limits of the node and sinks stay as they are, so a downstream that a job type calls may not vanish
  * (HF_ECONFIG), and the ladder is proven as at the start: every job type has to fit its downstream, max_calls_per_job as
  * well (HF_ECONFIG). What is parked is looked at again. Any thread, before, during and after the run. Since 0.1.
  */

@@ -112,13 +112,13 @@ static int copy_limits(struct hf_runner *runner, const struct hf_runner_options 
 }
 
 static int copy_webhooks(struct hf_runner *runner, const struct hf_runner_options *given) {
-    size_t count = given->webhook_count;
-    struct hf_webhook_options *webhooks = hfi_keep_alloc(&runner->keep, (count + 1) * sizeof *webhooks);
+    size_t count = given->sink_count;
+    struct hf_sink_options *webhooks = hfi_keep_alloc(&runner->keep, (count + 1) * sizeof *webhooks);
     if (webhooks == NULL)
         return HF_ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        const struct hf_webhook_options *from = item(given->webhooks, given->webhooks->size, i);
-        hf_webhook_options_init(&webhooks[i]);
+        const struct hf_sink_options *from = item(given->sinks, given->sinks->size, i);
+        hf_sink_options_init(&webhooks[i]);
         memcpy(&webhooks[i], from, from->size < sizeof *webhooks ? from->size : sizeof *webhooks);
         webhooks[i].size = (uint32_t)sizeof *webhooks;
         webhooks[i].name = hfi_keep_text(&runner->keep, from->name);
@@ -126,7 +126,7 @@ static int copy_webhooks(struct hf_runner *runner, const struct hf_runner_option
         if ((from->name != NULL && webhooks[i].name == NULL) || (from->url != NULL && webhooks[i].url == NULL))
             return HF_ENOMEM;
     }
-    runner->options.webhooks = webhooks;
+    runner->options.sinks = webhooks;
     return 0;
 }
 

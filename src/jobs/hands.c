@@ -170,19 +170,26 @@ void hfi_dead_note_fill(struct hfi_dead_note *note, int64_t dead_id, const struc
     hfi_text_copy(note->correlation_id, sizeof note->correlation_id, change->job.correlation_id);
 }
 
-void hfi_alert_fill(struct hfi_alert *alert, const struct hfi_change *change, struct hf_wall now) {
+enum hf_alert_kind hfi_alert_kind_of(int64_t id, int64_t lead, int64_t digest) {
+    return digest == id ? HF_ALERT_DIGEST : lead == id ? HF_ALERT_SUMMARY : HF_ALERT_ONE;
+}
+
+void hfi_alert_fill(struct hfi_alert *alert, const struct hfi_job *job, const struct hfi_death *death,
+                    struct hf_wall now) {
     memset(alert, 0, sizeof *alert);
-    alert->job_id = change->job.id;
+    alert->job_id = job->id;
     alert->dead_at_us = now.us;
-    alert->death_class = change->death.death_class;
-    alert->executions = change->job.executions;
-    alert->death_no = change->death.death_no;
-    alert->quarantined = change->death.quarantined;
-    hfi_text_copy(alert->type, sizeof alert->type, change->job.type);
-    hfi_text_copy(alert->queue, sizeof alert->queue, change->job.queue);
-    hfi_text_copy(alert->downstream, sizeof alert->downstream, change->job.downstream);
-    hfi_text_copy(alert->error_type, sizeof alert->error_type, change->death.error_type);
-    hfi_text_copy(alert->correlation_id, sizeof alert->correlation_id, change->job.correlation_id);
+    alert->death_class = death->death_class;
+    alert->deaths = 1;
+    alert->executions = job->executions;
+    alert->death_no = death->death_no;
+    alert->quarantined = death->quarantined;
+    hfi_text_copy(alert->type, sizeof alert->type, job->type);
+    hfi_text_copy(alert->queue, sizeof alert->queue, job->queue);
+    hfi_text_copy(alert->downstream, sizeof alert->downstream, job->downstream);
+    hfi_text_copy(alert->error_type, sizeof alert->error_type, death->error_type);
+    hfi_text_copy(alert->correlation_id, sizeof alert->correlation_id, job->correlation_id);
+    hfi_text_copy(alert->message, sizeof alert->message, death->message);
 }
 
 uint32_t hfi_share_of(const struct hfi_op_share *op, uint64_t others, uint32_t nodes) {

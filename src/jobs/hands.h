@@ -81,7 +81,9 @@ char *hfi_detail_copy(const char *detail, bool keep);
 int64_t hfi_kept_since(const struct hfi_op_prune *op, int state);
 
 void hfi_dead_note_fill(struct hfi_dead_note *note, int64_t dead_id, const struct hfi_change *change);
+/* Of a row that goes out: it leads a digest, a storm's summary, or nothing. */
+enum hf_alert_kind hfi_alert_kind_of(int64_t id, int64_t lead, int64_t digest);
 /* All but the ids, sink, epoch and tries. */
-void hfi_alert_fill(struct hfi_alert *alert, const struct hfi_change *change, struct hf_wall now);
+void hfi_alert_fill(struct hfi_alert *alert, const struct hfi_job *job, const struct hfi_death *death, struct hf_wall now);
 
 #endif

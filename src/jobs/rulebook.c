@@ -50,6 +50,7 @@ struct hfi_rulebook {
     struct target *targets;
     size_t target_count;
     const char **sinks;
+    struct hfi_sink_rule *sink_rules;
     size_t sink_count;
     struct hfi_forward *forwards; /* death handlers before the forwarders [S2.28] */
     size_t handler_count;
@@ -164,27 +165,29 @@ static int add_targets(struct hfi_rulebook *book, const struct hf_runner_options
 }
 
 static int add_sinks(struct hfi_rulebook *book, const struct hf_runner_options *options, struct hf_error *error) {
-    if (options->webhook_count == 0)
+    if (options->sink_count == 0)
         return 0;
-    book->sinks = hfi_keep_alloc(&book->keep, options->webhook_count * sizeof *book->sinks);
-    if (!book->sinks)
-        return hfi_fail(error, HF_ENOMEM, "webhooks", NULL, NULL);
-    for (size_t i = 0; i < options->webhook_count; i++) {
-        struct hf_webhook_options given;
-        const struct hf_webhook_options *from = item(options->webhooks, i);
+    book->sinks = hfi_keep_alloc(&book->keep, options->sink_count * sizeof *book->sinks);
+    book->sink_rules = hfi_keep_alloc(&book->keep, options->sink_count * sizeof *book->sink_rules);
+    if (!book->sinks || !book->sink_rules)
+        return hfi_fail(error, HF_ENOMEM, "sinks", NULL, NULL);
+    for (size_t i = 0; i < options->sink_count; i++) {
+        struct hf_sink_options given;
+        const struct hf_sink_options *from = item(options->sinks, i);
         if (!from)
-            return refuse_size("webhook", error);
-        hf_webhook_options_init(&given);
+            return refuse_size("sink", error);
+        hf_sink_options_init(&given);
         memcpy(&given, from, from->size < sizeof given ? from->size : sizeof given);
-        int code = hfi_name_check("webhook", given.name, SINK_NAME_MAX, error);
+        int code = hfi_name_check("sink", given.name, SINK_NAME_MAX, error);
         for (size_t j = 0; j < book->sink_count && code == 0; j++)
             if (strcmp(book->sinks[j], given.name) == 0)
-                code = refuse_twice("webhook", given.name, error);
+                code = refuse_twice("sink", given.name, error);
         if (code != 0)
             return code;
         book->sinks[book->sink_count] = hfi_keep_text(&book->keep, given.name);
+        book->sink_rules[book->sink_count] = (struct hfi_sink_rule){book->sinks[book->sink_count], hfi_ms_to_us(given.collapse_ms)};
         if (!book->sinks[book->sink_count++])
-            return hfi_fail(error, HF_ENOMEM, "webhooks", NULL, NULL);
+            return hfi_fail(error, HF_ENOMEM, "sinks", NULL, NULL);
     }
     return 0;
 }
@@ -542,4 +545,8 @@ size_t hfi_rulebook_sinks(const struct hfi_rulebook *book, const char *const **n
 
 const struct hfi_forwards *hfi_rulebook_forwards(const struct hfi_rulebook *book) {
     return &book->told;
+}
+
+const struct hfi_sink_rule *hfi_rulebook_sink_rules(const struct hfi_rulebook *book) {
+    return book->sink_rules;
 }

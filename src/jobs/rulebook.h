@@ -60,5 +60,11 @@ static inline enum hf_kind hfi_runs_as(const struct hfi_type *type) {
 void hfi_rulebook_for(const struct hfi_rulebook *book, const struct hfi_job *job, struct hfi_rules *rules);
 /* Alert sinks that hear of deaths. */
 size_t hfi_rulebook_sinks(const struct hfi_rulebook *book, const char *const **names);
+/* How they collapse storms, as many and in the same order. */
+struct hfi_sink_rule {
+    const char *name;
+    int64_t collapse_us; /* 0: one alert per death, at once, without a pace. So it is for a sink that no node ever named. */
+};
+const struct hfi_sink_rule *hfi_rulebook_sink_rules(const struct hfi_rulebook *book);
 
 #endif

@@ -182,6 +182,8 @@ void hfi_runner_join(struct hfi_runner *runner) {
     join->now = hfi_runner_wall(runner);
     join->types = runner->type_names;
     join->type_count = hfi_rulebook_type_count(runner->book);
+    join->sinks = hfi_rulebook_sink_rules(runner->book);
+    join->sink_count = runner->sink_count;
     join->op.urgent = true;
     hfi_runner_submit(runner, &join->op, HFI_OP_JOIN, joined, runner);
 }
@@ -254,7 +256,7 @@ static void alerts_changed(uint64_t sent, uint64_t failed, void *user) {
 }
 
 static int make_alerts(struct hfi_runner *runner, struct hf_error *error) {
-    size_t count = runner->options->webhook_count;
+    size_t count = runner->options->sink_count;
     if (count == 0 || runner->parts.transport == NULL)
         return 0;
     struct hfi_sink **sinks = hfi_alloc_array(count, sizeof *sinks);
@@ -262,10 +264,10 @@ static int make_alerts(struct hfi_runner *runner, struct hf_error *error) {
         return HF_ENOMEM;
     int code = 0;
     size_t made = 0;
-    const char *at = (const char *)runner->options->webhooks;
-    for (; made < count && code == 0; at += runner->options->webhooks->size) {
+    const char *at = (const char *)runner->options->sinks;
+    for (; made < count && code == 0; at += runner->options->sinks->size) {
         code = hfi_webhook_new(runner->scheduler, runner->parts.transport,
-                               (const struct hf_webhook_options *)(const void *)at, &sinks[made], error);
+                               (const struct hf_sink_options *)(const void *)at, &sinks[made], error);
         made += code == 0;
     }
     struct hfi_alerts_options options = {.scheduler = runner->scheduler, .writer = runner->writer, .sinks = sinks,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/scheduler.h"
+#include "holdfast/alert.h"
 #include "holdfast/dead.h"
 #include "holdfast/forward.h"
 #include "holdfast/store.h"
@@ -77,6 +78,8 @@ struct hfi_op_join {
     struct hf_wall now;
     const char *const *types;       /* what it can run */
     size_t type_count;
+    const struct hfi_sink_rule *sinks; /* how its sinks collapse storms, from now on for every writer of the store */
+    size_t sink_count;
     int64_t node;                   /* out */
 };
 /* A running row of a node. */
@@ -345,14 +348,27 @@ struct hfi_op_share {
     uint32_t held;       /* out */
     int64_t version;     /* out: of the row in `downstreams` with that key: who shares what it says may have to read it first */
 };
-/* Alerts: durable rows (owner, epoch) of their own. */
+/*
+ * Alerts: one durable row per (death, sink), written with the death (owner, epoch). By the rules of deaths/storm.h it is
+ * a message of its own, or goes out with another row's: attached to the summary that leads its storm, taken into a digest.
+ */
+struct hfi_alert_cause { /* one line of a digest */
+    uint64_t deaths;
+    int64_t dead_id; /* the first of them */
+    char type[HFI_TYPE_MAX + 1], error_type[64], downstream[HFI_NAME_MAX + 1];
+};
 struct hfi_alert {
     int64_t id, dead_id, job_id, epoch, dead_at_us;
     uint32_t tries;
     enum hf_death_class death_class;
+    enum hf_alert_kind kind;
+    uint64_t deaths; /* that it tells of, this one among them; of a digest: of all its causes */
     uint32_t executions, death_no;
     bool quarantined;
     char sink[64], type[HFI_TYPE_MAX + 1], queue[HFI_NAME_MAX + 1], downstream[HFI_NAME_MAX + 1], error_type[64], correlation_id[HFI_CORRELATION_MAX + 1];
+    char message[HFI_ERROR_MESSAGE_MAX + 1]; /* of the error: not for every sink */
+    size_t first_cause, cause_count;         /* of a digest: in op.causes */
+    const struct hfi_alert_cause *causes;    /* the sender's to set, while it is sent */
 };
 struct hfi_op_alerts { /* takes due rows of the given sinks until now + lease_ms: epoch + 1, tries + 1 */
     struct hfi_op op;
@@ -363,8 +379,10 @@ struct hfi_op_alerts { /* takes due rows of the given sinks until now + lease_ms
     uint32_t limit;
     struct hfi_alert *rows; /* out, hfi_free */
     size_t count;
-    int64_t next_due_us;    /* out: INT64_MAX none */
-    uint64_t unsent;        /* out: of these sinks, neither sent nor undelivered */
+    struct hfi_alert_cause *causes; /* out, hfi_free: of all digests among the rows; NULL none */
+    size_t cause_count;
+    int64_t next_due_us;    /* out: INT64_MAX none; later than the rows' own while the pace keeps them back */
+    uint64_t unsent;        /* out: messages of these sinks, neither sent nor undelivered */
 };
 struct hfi_op_alert_end { /* fenced by id and epoch: HF_ESTALE */
     struct hfi_op op;
@@ -460,6 +478,7 @@ struct hfi_store_ops {
     int (*group_dead)(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_group_list **list, struct hf_error *error);
     int (*list_redrives)(struct hfi_store *self, const struct hf_redrive_filter *filter, struct hf_redrive_list **list, struct hf_error *error);
     int (*get_dead)(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error);
+    int (*list_alerts)(struct hfi_store *self, const struct hf_alert_filter *filter, struct hf_alert_list **list, struct hf_error *error);
     int (*look)(struct hfi_store *self, struct hf_store_info *info);
     int (*doctor)(struct hfi_store *self, hf_doctor_fn report, void *user, struct hf_error *error);
     /* A descriptor that becomes readable when another process may have written; -1 none. wake_drain empties it. Loop thread. */

@@ -40,6 +40,16 @@ const char *hf_death_class_name(int death_class) {
     }
 }
 
+const char *hf_alert_kind_name(int kind) {
+    static const char *const names[] = {"one", "summary", "digest"};
+    return kind >= 0 && kind <= HF_ALERT_DIGEST ? names[kind] : "unknown";
+}
+
+const char *hf_alert_state_name(int state) {
+    static const char *const names[] = {"unsent", "sent", "undelivered", "attached"};
+    return state >= 0 && state <= HF_ALERT_ATTACHED ? names[state] : "unknown";
+}
+
 char *hfi_idempotency_key(const struct hfi_job *job, const char *uuid, char *key) {
     if (job->idempotency_key && job->idempotency_key[0])
         hfi_text_copy(key, HFI_IDEMPOTENCY_ROOM, job->idempotency_key);

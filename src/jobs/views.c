@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The snapshots behind hf_job_list, hf_job, hf_dead_list, hf_dead, hf_dead_group_list, hf_redrive_list, hf_queue_list, hf_limit_list and hf_downstream_list:
+ * The snapshots behind hf_job_list, hf_job, hf_dead_list, hf_dead, hf_dead_group_list, hf_redrive_list, hf_alert_list,
+ * hf_queue_list, hf_limit_list and hf_downstream_list:
  * rows with the texts they point to, all in one owner. Must never point into a store: a snapshot outlives what it was
  * taken of. One thread at a time.
  */
@@ -220,6 +221,10 @@ static const struct shape limit_shape = {sizeof(struct hf_limit_view), limit_tex
 static const size_t downstream_texts[] = {FIELD(hf_downstream_row, key), FIELD(hf_downstream_row, reason)};
 static const struct shape downstream_shape = {sizeof(struct hf_downstream_row), downstream_texts, 2, NULL, 0};
 
+static const size_t alert_texts[] = {FIELD(hf_alert_view, sink), FIELD(hf_alert_view, type),
+                                     FIELD(hf_alert_view, error_type), FIELD(hf_alert_view, last_error)};
+static const struct shape alert_shape = {sizeof(struct hf_alert_view), alert_texts, 4, NULL, 0};
+
 struct hf_job_list {
     struct snapshot snapshot;
 };
@@ -235,6 +240,9 @@ struct hf_dead_group_list {
     int64_t newest;
 };
 struct hf_redrive_list {
+    struct snapshot snapshot;
+};
+struct hf_alert_list {
     struct snapshot snapshot;
 };
 struct hf_queue_list {
@@ -278,6 +286,7 @@ LIST(dead_list, hf_dead_view)
 LIST(dead_group_list, hf_dead_group_view)
 LIST(redrive_list, hf_redrive_view)
 LIST(forward_list, hf_forward_view)
+LIST(alert_list, hf_alert_view)
 LIST(queue_list, hf_queue_view)
 LIST(limit_list, hf_limit_view)
 LIST(downstream_list, hf_downstream_row)
@@ -332,6 +341,18 @@ void hfi_redrive_list_set_next(struct hf_redrive_list *list, int64_t cursor) {
 }
 
 int64_t hf_redrive_list_next(const struct hf_redrive_list *list) {
+    return list->snapshot.next;
+}
+
+int hfi_alert_list_add(struct hf_alert_list *list, const struct hf_alert_view *row) {
+    return add(&list->snapshot, &alert_shape, row, false);
+}
+
+void hfi_alert_list_set_next(struct hf_alert_list *list, int64_t cursor) {
+    list->snapshot.next = cursor;
+}
+
+int64_t hf_alert_list_next(const struct hf_alert_list *list) {
     return list->snapshot.next;
 }
 

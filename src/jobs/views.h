@@ -2,6 +2,7 @@
 #ifndef HFI_JOBS_VIEWS_H
 #define HFI_JOBS_VIEWS_H
 
+#include "holdfast/alert.h"
 #include "holdfast/dead.h"
 #include "holdfast/forward.h"
 #include "holdfast/job.h"
@@ -37,6 +38,9 @@ bool hfi_dead_fits(const struct hf_dead_view *view, const struct hf_dead_filter 
 int hfi_redrive_list_new(struct hf_redrive_list **list);
 int hfi_redrive_list_add(struct hf_redrive_list *list, const struct hf_redrive_view *row);
 void hfi_redrive_list_set_next(struct hf_redrive_list *list, int64_t cursor);
+int hfi_alert_list_new(struct hf_alert_list **list);
+int hfi_alert_list_add(struct hf_alert_list *list, const struct hf_alert_view *row);
+void hfi_alert_list_set_next(struct hf_alert_list *list, int64_t cursor);
 
 int hfi_dead_add_forward(struct hf_dead *dead, const struct hf_dead_forward *row);
 

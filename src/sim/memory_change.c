@@ -174,29 +174,6 @@ int hfi_memory_stage(struct hfi_memory *store, struct hfi_memory_job *row, const
     return code;
 }
 
-int hfi_memory_stage_alerts(struct hfi_memory *store, const struct hfi_change *change, const char *const *sinks,
-                            size_t count, struct hfi_staged *staged) {
-    if (!staged->dead || count == 0)
-        return 0;
-    staged->alerts = hfi_alloc_array(count, sizeof *staged->alerts);
-    if (!staged->alerts || hfi_array_reserve(&store->alerts, count) != 0)
-        goto failed;
-    for (; staged->alert_count < count; staged->alert_count++) {
-        struct hfi_memory_alert *alert = hfi_alloc(sizeof *alert);
-        if (!alert)
-            goto failed;
-        struct hf_wall dead_at = {change->job.finished_at_us};
-        hfi_alert_fill(&alert->alert, change, dead_at);
-        hfi_text_copy(alert->alert.sink, sizeof alert->alert.sink, sinks[staged->alert_count]);
-        alert->next_at_us = dead_at.us;
-        staged->alerts[staged->alert_count] = alert;
-    }
-    return 0;
-failed:
-    hfi_memory_drop(staged);
-    return HF_ENOMEM;
-}
-
 /* One dead letter per (job, death_no) [S0.19]: the one that is there stays, and nobody is alerted again. */
 struct hfi_memory_dead *hfi_memory_same_death(struct hfi_memory *store, const struct hfi_memory_dead *dead) {
     for (size_t i = store->deads.count; i > 0; i--) {
@@ -214,11 +191,8 @@ int64_t hfi_memory_link_death(struct hfi_memory *store, struct hfi_staged *stage
     int64_t id = staged->dead->id = ++store->next_dead;
     hfi_array_append(&store->deads, staged->dead);
     staged->dead = NULL;
-    for (size_t i = 0; i < staged->alert_count; i++) {
-        staged->alerts[i]->alert.id = ++store->next_alert;
-        staged->alerts[i]->alert.dead_id = id;
-        hfi_array_append(&store->alerts, staged->alerts[i]);
-    }
+    for (size_t i = 0; i < staged->alert_count; i++)
+        hfi_memory_link_alert(store, staged->alerts[i], id);
     staged->alert_count = 0;
     return id;
 }

@@ -55,7 +55,7 @@ int hfi_memory_count_jobs(struct hfi_store *self, struct hf_job_counts *counts, 
         counts->dead_letters_open += ((struct hfi_memory_dead *)store->deads.items[i])->status == HF_DEAD_DEAD;
     for (size_t i = 0; i < store->alerts.count; i++) {
         const struct hfi_memory_alert *alert = store->alerts.items[i];
-        counts->alerts_unsent += !alert->sent && !alert->undelivered;
+        counts->alerts_unsent += alert->state == HF_ALERT_UNSENT;
     }
     pthread_mutex_unlock(&store->lock);
     return 0;
@@ -278,10 +278,10 @@ int hfi_memory_doctor(struct hfi_store *self, hf_doctor_fn report, void *user, s
     }
     size_t undelivered = 0;
     for (size_t i = 0; i < store->alerts.count; i++)
-        undelivered += ((struct hfi_memory_alert *)store->alerts.items[i])->undelivered;
+        undelivered += ((struct hfi_memory_alert *)store->alerts.items[i])->state == HF_ALERT_UNDELIVERED;
     if (undelivered > 0) {
         snprintf(text, sizeof text, "%zu alerts could not be delivered", undelivered);
-        report(false, "alerts", text, "mend the sink; `holdfast dead list` shows what they were about", user);
+        report(false, "alerts", text, "mend the sink; `holdfast alert list --state undelivered` shows them", user);
     }
     pthread_mutex_unlock(&store->lock);
     if (errors == 0)

@@ -53,6 +53,8 @@ int hfi_memory_join(struct hfi_memory *store, struct hfi_op_join *op) {
     for (node->type_count = 0; node->type_count < op->type_count; node->type_count++)
         if (!(node->types[node->type_count] = hfi_strdup(op->types[node->type_count])))
             goto failed;
+    if (hfi_memory_sink_rules(store, op->sinks, op->sink_count) != 0)
+        goto failed;
     hfi_text_copy(node->name, sizeof node->name, op->name);
     hfi_array_append(&store->nodes, node);
     op->node = node->id = ++store->next_node;

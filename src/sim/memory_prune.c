@@ -30,20 +30,11 @@ static bool job_goes(struct hfi_memory *store, const struct hfi_op_prune *op, vo
     return true;
 }
 
-static bool alerts_done(const struct hfi_memory *store, int64_t dead_id) {
-    for (size_t i = 0; i < store->alerts.count; i++) {
-        const struct hfi_memory_alert *alert = store->alerts.items[i];
-        if (alert->alert.dead_id == dead_id && !alert->sent)
-            return false;
-    }
-    return true;
-}
-
 static void forget_alerts(struct hfi_memory *store, int64_t dead_id) {
     size_t kept = 0;
     for (size_t i = 0; i < store->alerts.count; i++) {
         struct hfi_memory_alert *alert = store->alerts.items[i];
-        if (alert->alert.dead_id == dead_id)
+        if (alert->dead_id == dead_id)
             hfi_free(alert);
         else
             store->alerts.items[kept++] = alert;
@@ -53,7 +44,7 @@ static void forget_alerts(struct hfi_memory *store, int64_t dead_id) {
 
 static bool dead_goes(struct hfi_memory *store, const struct hfi_op_prune *op, void *item) {
     struct hfi_memory_dead *dead = item;
-    if (dead->status == HF_DEAD_DEAD || dead->settled_at_us >= op->dead_letters_before || !alerts_done(store, dead->id))
+    if (dead->status == HF_DEAD_DEAD || dead->settled_at_us >= op->dead_letters_before || !hfi_memory_alerted(store, dead->id))
         return false;
     forget_alerts(store, dead->id);
     hfi_memory_forwards_drop(store, dead->id);
@@ -79,6 +70,18 @@ static bool node_goes(struct hfi_memory *store, const struct hfi_op_prune *op, v
     return true;
 }
 
+static void forget_storms(struct hfi_memory *store, struct hf_wall now) {
+    size_t kept = 0;
+    for (size_t i = 0; i < store->storms.count; i++) {
+        struct hfi_memory_storm *storm = store->storms.items[i];
+        if (storm->storm.lead == 0 && storm->storm.until_us <= now.us)
+            hfi_free(storm);
+        else
+            store->storms.items[kept++] = storm;
+    }
+    store->storms.count = kept;
+}
+
 int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op) {
     op->pruned = 0;
     prune_rows(store, op, &store->jobs, job_goes);
@@ -88,6 +91,7 @@ int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op) {
         prune_rows(store, op, &store->inbox, message_goes);
     if (op->nodes_before > 0)
         prune_rows(store, op, &store->nodes, node_goes);
+    forget_storms(store, op->now);
     op->rows = op->pruned;
     op->more = op->pruned >= op->limit;
     return 0;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "jobs/deaths/storm.h"
 #include "jobs/store.h"
 #include "sim/memory_index.h"
 
@@ -86,10 +87,27 @@ struct hfi_memory_dead {
     const char *new_job_outcome;
 };
 
+struct hfi_memory_storm {
+    char sink[64];
+    uint64_t fingerprint;
+    struct hfi_storm storm;
+};
+
+struct hfi_memory_sink { /* as nodes named it */
+    char name[64];
+    int64_t collapse_us;
+    struct hfi_storm_pace pace;
+};
+
 struct hfi_memory_alert {
-    struct hfi_alert alert;
-    int64_t next_at_us;
-    bool sent, undelivered;
+    int64_t id, dead_id, epoch, next_at_us, ended_at_us;
+    int64_t lead, digest; /* as the columns of the SQLite store */
+    uint64_t others;
+    uint32_t tries;
+    int state; /* hf_alert_state */
+    char sink[64], last_error[64];
+    struct hfi_memory_storm *storm; /* staged only */
+    int64_t window_us;
 };
 
 /* Where a death went besides its alerts. */
@@ -149,6 +167,7 @@ struct hfi_memory {
     struct hfi_array alerts;     /* by id */
     struct hfi_array redrives;   /* tasks, by id, the index + 1 */
     struct hfi_array forwards, forward_counts; /* in order of their jobs; by name */
+    struct hfi_array sinks, storms;
     struct hfi_array nodes;      /* by id; the gone stay a while, for their names */
     struct hfi_array paused;     /* queues */
     struct hfi_array downstreams;
@@ -260,6 +279,11 @@ int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op);
 int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op);
 int hfi_memory_poison(struct hfi_memory *store, struct hfi_op_poison *op);
 int hfi_memory_settle(struct hfi_memory *store, struct hfi_op_settle *op);
+int hfi_memory_sink_rules(struct hfi_memory *store, const struct hfi_sink_rule *rules, size_t count);
+void hfi_memory_link_alert(struct hfi_memory *store, struct hfi_memory_alert *alert, int64_t dead_id);
+bool hfi_memory_alerted(const struct hfi_memory *store, int64_t dead_id); /* every message about it is sent */
+int hfi_memory_list_alerts(struct hfi_store *self, const struct hf_alert_filter *filter, struct hf_alert_list **list,
+                           struct hf_error *error);
 int hfi_memory_alerts(struct hfi_memory *store, struct hfi_op_alerts *op);
 int hfi_memory_alert_end(struct hfi_memory *store, struct hfi_op_alert_end *op);
 

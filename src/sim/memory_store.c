@@ -93,6 +93,10 @@ static void free_rows(struct hfi_memory *store) {
         hfi_free(store->alerts.items[i]);
     for (size_t i = 0; i < store->redrives.count; i++)
         hfi_free(store->redrives.items[i]);
+    for (size_t i = 0; i < store->sinks.count; i++)
+        hfi_free(store->sinks.items[i]);
+    for (size_t i = 0; i < store->storms.count; i++)
+        hfi_free(store->storms.items[i]);
     for (size_t i = 0; i < store->nodes.count; i++)
         hfi_memory_node_free(store->nodes.items[i]);
     for (size_t i = 0; i < store->paused.count; i++) {
@@ -142,6 +146,8 @@ static void close_store(struct hfi_store *self) {
     hfi_memory_forwards_free(store);
     hfi_free(store->alerts.items);
     hfi_free(store->redrives.items);
+    hfi_free(store->sinks.items);
+    hfi_free(store->storms.items);
     hfi_free(store->nodes.items);
     hfi_free(store->paused.items);
     hfi_free(store->downstreams.items);
@@ -171,6 +177,7 @@ static const struct hfi_store_ops memory_ops = {
     .get_dead = hfi_memory_get_dead,
     .group_dead = hfi_memory_group_dead,
     .list_redrives = hfi_memory_list_redrives,
+    .list_alerts = hfi_memory_list_alerts,
     .look = hfi_memory_look,
     .doctor = hfi_memory_doctor,
     .wake_fd = no_descriptor,

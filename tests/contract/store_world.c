@@ -44,17 +44,17 @@ static void join(void) {
 int world_open(void **state) {
     struct hf_store_options options;
     struct hf_runner_options runner;
-    struct hf_webhook_options sinks[2];
+    struct hf_sink_options sinks[2];
     (void)state;
     hf_store_options_init(&options);
     hf_runner_options_init(&runner);
     for (int i = 0; i < 2; i++) {
-        hf_webhook_options_init(&sinks[i]);
+        hf_sink_options_init(&sinks[i]);
         sinks[i].name = i == 0 ? "ops" : "pager";
         sinks[i].url = "http://127.0.0.1:1/";
     }
-    runner.webhooks = sinks;
-    runner.webhook_count = 2;
+    runner.sinks = sinks;
+    runner.sink_count = 2;
     world.now.us = T0;
     world.forwards = NULL;
     world.store = world_new_store(world.kind, &options);

@@ -230,14 +230,15 @@ static void check_letter(struct hf_store *store, int64_t id, const char *message
 static void rows_that_cannot_be_jobs_die_once_and_keep_nobody(void **state) { /* S0.13 S0.21 S2.29 I33 I69 I77 I90 */
     (void)state;
     struct hf_runner_options options;
-    struct hf_webhook_options hook;
+    struct hf_sink_options hook;
     struct hfi_rulebook *book;
     hf_runner_options_init(&options);
-    hf_webhook_options_init(&hook);
+    hf_sink_options_init(&hook);
+    hook.collapse_ms = 0;
     hook.name = "ops";
     hook.url = "http://127.0.0.1:1/";
-    options.webhooks = &hook;
-    options.webhook_count = 1;
+    options.sinks = &hook;
+    options.sink_count = 1;
     assert_int_equal(hfi_rulebook_new(&options, &book, &error), 0);
     for (size_t i = 0; i < MALFORMED; i++) {
         const char *text = malformed[i], *mark = strstr(text, " # ");

@@ -480,13 +480,14 @@ static void bad_options_are_refused(void **state) {
     options.workers = 0;
     assert_int_equal(hf_runner_new(store, &options, &runner, &error), HF_ECONFIG);
     assert_int_equal(hf_runner_new(NULL, &options, &runner, &error), HF_EINVAL);
-    struct hf_webhook_options hook;
-    hf_webhook_options_init(&hook);
+    struct hf_sink_options hook;
+    hf_sink_options_init(&hook);
+    hook.collapse_ms = 0;
     hook.name = "ops";
     hook.url = "ftp://secret.example/key";
     hf_runner_options_init(&options);
-    options.webhooks = &hook;
-    options.webhook_count = 1;
+    options.sinks = &hook;
+    options.sink_count = 1;
     assert_int_equal(hf_runner_new(store, &options, &runner, &error), HF_ECONFIG);
     assert_null(strstr(error.why, "secret"));
     hf_runner_free(NULL);

@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "jobs/deaths/alerts.h"
+#include "jobs/deaths/storm.h"
+#include "seed.h"
 
 #define SECOND INT64_C(1000)
 
@@ -25,9 +28,10 @@ struct world {
     struct hf_policy_options policy;
     struct hf_downstream_options downstream;
     struct hf_type_options type;
-    struct hf_webhook_options webhooks[2];
+    struct hf_sink_options webhooks[2];
     struct hfi_script_step a, b; /* the answers of the sinks */
     struct post posts[64];
+    char digest[65536];
     size_t count;
 };
 
@@ -41,6 +45,8 @@ static struct hfi_script_step decide(const struct hfi_attempt_spec *spec, uint64
         post->to_b = strstr(spec->url, "hook-b") != NULL;
         post->at_us = world->stage.scheduler->ops->mono(world->stage.scheduler).us;
         snprintf(post->body, sizeof post->body, "%.*s", (int)spec->body_length, (const char *)spec->body);
+        if (strstr(post->body, "\"digest\"") != NULL)
+            snprintf(world->digest, sizeof world->digest, "%.*s", (int)spec->body_length, (const char *)spec->body);
     }
     return strstr(spec->url, "hook-b") != NULL ? world->b : world->a;
 }
@@ -56,8 +62,10 @@ static void open_world(struct world *world) {
     world->downstream.policy = &world->policy;
     world->type = stage_http("order", "shop");
     world->type.path = "/orders";
-    for (int i = 0; i < 2; i++)
-        hf_webhook_options_init(&world->webhooks[i]);
+    for (int i = 0; i < 2; i++) {
+        hf_sink_options_init(&world->webhooks[i]);
+        world->webhooks[i].collapse_ms = 0;
+    }
     world->webhooks[0].name = "a";
     world->webhooks[0].url = "https://alerts.example/hook-a?token=secret";
     world->webhooks[1].name = "b";
@@ -67,8 +75,8 @@ static void open_world(struct world *world) {
     world->options.type_count = 1;
     world->options.downstreams = &world->downstream;
     world->options.downstream_count = 1;
-    world->options.webhooks = world->webhooks;
-    world->options.webhook_count = 2;
+    world->options.sinks = world->webhooks;
+    world->options.sink_count = 2;
 }
 
 static size_t posts_to(const struct world *world, bool b) {
@@ -146,7 +154,7 @@ static void an_alert_is_retried_and_after_seven_days_given_up_aloud(void **state
     static struct world world;
     open_world(&world);
     world.a = hfi_script_status(20, 500);
-    world.options.webhook_count = 1;
+    world.options.sink_count = 1;
     world.options.poll_ms = 3600 * SECOND;
     world.options.heartbeat_ms = 3600 * SECOND;
     world.options.lease_ms = 5 * 3600 * SECOND;
@@ -169,7 +177,7 @@ static void an_alert_outlives_its_node(void **state) {
     (void)state;
     static struct world world;
     open_world(&world);
-    world.options.webhook_count = 1;
+    world.options.sink_count = 1;
     world.a = hfi_script_hang(true);
     stage_begin(&world.stage, 0, &world.options);
     stage_enqueue(&world.stage, "order", NULL);
@@ -188,6 +196,176 @@ static void an_alert_outlives_its_node(void **state) {
     stage_close(&world.stage);
 }
 
+/* ------------------------------------------------------------------ storms */
+
+static void collapse(struct world *world) {
+    open_world(world);
+    world->webhooks[0].collapse_ms = world->webhooks[1].collapse_ms = 600000;
+}
+
+/* 3.8, R7: a storm of one cause is two messages per sink, and every death has its row, its letter and its Error line. */
+static void ten_thousand_deaths_of_one_cause_are_two_messages(void **state) {
+    (void)state;
+    static struct world world;
+    collapse(&world);
+    stage_enqueue_many(&world.stage, "order", NULL, 10000);
+    stage_begin(&world.stage, 0, &world.options);
+    stage_advance(&world.stage, 60 * SECOND);
+    assert_int_equal(stage_logged(&world.stage, "job.dead"), 10000);
+    assert_int_equal(stage_jobs(&world.stage).dead_letters_open, 10000);
+    assert_int_equal(world.count, 2); /* the first, at once, to each */
+    stage_advance(&world.stage, 600 * SECOND);
+    assert_int_equal(world.count, 4);
+    for (size_t i = 2; i < 4; i++) {
+        assert_non_null(strstr(world.posts[i].body, "\"deaths\":9999"));
+        assert_non_null(strstr(world.posts[i].body, "holdfast: 9999 more jobs (order) died: http.404"));
+    }
+    stage_advance(&world.stage, 3600 * SECOND);
+    assert_int_equal(world.count, 4);
+    struct hf_alert_filter filter;
+    struct hf_alert_list *list;
+    hf_alert_filter_init(&filter);
+    filter.limit = 1;
+    assert_int_equal(world.stage.port->ops->list_alerts(world.stage.port, &filter, &list, NULL), 0);
+    assert_int_equal(hf_alert_list_at(list, 0)->id, 20000); /* one row per death and sink */
+    assert_int_equal(hf_alert_list_at(list, 0)->message_state, HF_ALERT_SENT);
+    hf_alert_list_free(list);
+    stage_close(&world.stage);
+}
+
+/* The storm goes on: one summary a window while they come, and then the next death is told at once again. */
+static void a_storm_that_goes_on_is_summed_up_each_window(void **state) {
+    (void)state;
+    static struct world world;
+    collapse(&world);
+    world.options.sink_count = 1;
+    stage_begin(&world.stage, 0, &world.options);
+    for (int minute = 0; minute < 25; minute++) {
+        stage_enqueue_many(&world.stage, "order", NULL, 2);
+        stage_advance(&world.stage, 60 * SECOND);
+    }
+    assert_int_equal(world.count, 3); /* the first, and two windows */
+    stage_advance(&world.stage, 1200 * SECOND);
+    assert_int_equal(world.count, 4);
+    uint64_t told = 0;
+    for (size_t i = 0; i < world.count; i++)
+        told += strtoull(strstr(world.posts[i].body, "\"deaths\":") + 9, NULL, 10);
+    assert_int_equal(told, 50);
+    stage_enqueue(&world.stage, "order", NULL); /* a window has passed in silence */
+    stage_advance(&world.stage, SECOND);
+    assert_int_equal(world.count, 5);
+    assert_non_null(strstr(world.posts[4].body, "\"kind\":\"one\""));
+    stage_close(&world.stage);
+}
+
+/* 3.8: of 100 causes 20 are told in the first minute, then one digest names all the others. */
+static void a_hundred_causes_are_twenty_messages_and_a_digest(void **state) {
+    (void)state;
+    static struct world world;
+    static struct hf_type_options types[100];
+    static char names[100][16];
+    collapse(&world);
+    world.options.sink_count = 1;
+    for (int i = 0; i < 100; i++) {
+        snprintf(names[i], sizeof names[i], "kind-%02d", i);
+        types[i] = stage_http(names[i], "shop");
+        types[i].path = "/orders";
+        stage_enqueue_many(&world.stage, names[i], NULL, 2);
+    }
+    world.options.types = types;
+    world.options.type_count = 100;
+    stage_begin(&world.stage, 0, &world.options);
+    stage_advance(&world.stage, 59 * SECOND);
+    assert_int_equal(stage_logged(&world.stage, "job.dead"), 200);
+    assert_int_equal(world.count, 20);
+    stage_advance(&world.stage, 10 * SECOND);
+    assert_int_equal(world.count, 21);
+    const char *digest = world.digest;
+    assert_non_null(strstr(digest, "\"kind\":\"digest\",\"deaths\":80"));
+    for (int i = 0; i < 100; i++) {
+        char named[2048];
+        bool told = false;
+        snprintf(named, sizeof named, "\"type\":\"%s\"", names[i]);
+        for (size_t post = 0; post < 20; post++)
+            told = told || strstr(world.posts[post].body, named) != NULL;
+        assert_true(told != (strstr(digest, named) != NULL)); /* each of them exactly once */
+        snprintf(named, sizeof named, "- 1 x %s: http.404", names[i]);
+        assert_true(told != (strstr(digest, named) != NULL));
+    }
+    stage_advance(&world.stage, 700 * SECOND); /* the second death of each cause: summaries, at the same pace */
+    stage_advance(&world.stage, 120 * SECOND);
+    assert_int_equal(stage_jobs(&world.stage).alerts_unsent, 0);
+    stage_close(&world.stage);
+}
+
+/* I41: redriven and dead again is an arrival like any other: it is counted in the storm, or told at once. */
+static void a_second_death_arrives_like_any_other(void **state) {
+    (void)state;
+    static struct world world;
+    collapse(&world);
+    world.options.sink_count = 1;
+    stage_begin(&world.stage, 0, &world.options);
+    int64_t id = stage_enqueue(&world.stage, "order", NULL);
+    stage_advance(&world.stage, SECOND);
+    for (int time = 1; time <= 2; time++) {
+        struct hfi_op_requeue requeue = {.id = id, .actor = "ann",
+                                         .now = world.stage.scheduler->ops->wall(world.stage.scheduler)};
+        assert_int_equal(stage_do(&world.stage, &requeue.op, HFI_OP_REQUEUE), 0);
+        stage_advance(&world.stage, SECOND);
+        assert_int_equal(stage_logged(&world.stage, "job.dead"), 1 + time);
+        if (time == 1)
+            stage_advance(&world.stage, 600 * SECOND); /* its summary, and the next window */
+    }
+    assert_int_equal(world.count, 2);
+    assert_non_null(strstr(world.posts[1].body, "\"death_no\":2"));
+    stage_advance(&world.stage, 600 * SECOND);
+    assert_int_equal(world.count, 3);
+    assert_non_null(strstr(world.posts[2].body, "\"death_no\":3"));
+    stage_close(&world.stage);
+}
+
+/* Arrivals, seals and clocks by the pure rule. */
+static void the_rule_loses_no_death_to_a_clock(void **state) {
+    (void)state;
+    const int64_t window = 600 * INT64_C(1000000), t = INT64_C(1780000000000000);
+    struct hfi_storm storm = {0};
+    assert_int_equal(hfi_storm_arrives(&storm, t, window), HFI_STORM_FIRST);
+    assert_int_equal(hfi_storm_arrives(&storm, t + window - 1, window), HFI_STORM_LEADS);
+    storm.lead = 7;
+    assert_int_equal(hfi_storm_arrives(&storm, t + window - 1, window), HFI_STORM_JOINS);
+    assert_int_equal(hfi_storm_arrives(&storm, t + 5 * window, window), HFI_STORM_JOINS); /* nobody took it yet */
+    hfi_storm_seal(&storm, t + 5 * window, window);
+    assert_int_equal(storm.lead, 0);
+    assert_int_equal(hfi_storm_arrives(&storm, t + 6 * window - 1, window), HFI_STORM_LEADS);
+    assert_int_equal(hfi_storm_arrives(&storm, t + 6 * window, window), HFI_STORM_FIRST);
+    assert_int_equal(hfi_storm_arrives(&storm, t, window), HFI_STORM_FIRST); /* the clock went back: not in hours */
+    assert_int_equal(storm.until_us, t + window);
+}
+
+static void no_minute_has_more_than_twenty(void **state) {
+    (void)state;
+    struct hfi_storm_pace pace = {0};
+    int64_t now = INT64_C(1780000000000000), sent[400];
+    size_t count = 0;
+    struct hfi_random random;
+    hfi_random_seed(&random, test_seed("pace"));
+    while (count < 400) {
+        now += (int64_t)hfi_random_below(&random, 4000000);
+        if (hfi_storm_room(&pace, now) == 0) {
+            assert_true(hfi_storm_room_at(&pace, now) > now);
+            now = hfi_storm_room_at(&pace, now);
+        }
+        assert_true(hfi_storm_room(&pace, now) > 0);
+        hfi_storm_spend(&pace, now);
+        sent[count++] = now;
+        if (count > HFI_STORM_PER_MINUTE)
+            assert_true(now - sent[count - 1 - HFI_STORM_PER_MINUTE] >= 60000000);
+    }
+    assert_true(hfi_storm_room(&pace, now - INT64_C(7200000000)) > 0); /* the clock went back two hours */
+    bool held = hfi_storm_digests(&pace, now, true);
+    assert_false(held);
+}
+
 static void the_waits_are_the_table(void **state) {
     (void)state;
     static const int64_t waits[] = {5000, 5000, 30000, 120000, 600000, 3600000, 3600000};
@@ -202,6 +380,12 @@ int main(void) {
         cmocka_unit_test(a_hanging_sink_keeps_no_other_waiting),
         cmocka_unit_test(an_alert_is_retried_and_after_seven_days_given_up_aloud),
         cmocka_unit_test(an_alert_outlives_its_node),
+        cmocka_unit_test(ten_thousand_deaths_of_one_cause_are_two_messages),
+        cmocka_unit_test(a_storm_that_goes_on_is_summed_up_each_window),
+        cmocka_unit_test(a_hundred_causes_are_twenty_messages_and_a_digest),
+        cmocka_unit_test(a_second_death_arrives_like_any_other),
+        cmocka_unit_test(the_rule_loses_no_death_to_a_clock),
+        cmocka_unit_test(no_minute_has_more_than_twenty),
         cmocka_unit_test(the_waits_are_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

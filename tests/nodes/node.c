@@ -108,16 +108,17 @@ static struct hf_runner *new_runner(struct hf_runner_options *options) {
 static void run_until_idle(const char *sink) {
     static const struct hf_curve_options at_once = {.size = sizeof at_once, .max_executions = 12, .curve_length = 1};
     struct hf_runner_options options;
-    struct hf_webhook_options webhook;
-    hf_webhook_options_init(&webhook);
+    struct hf_sink_options webhook;
+    hf_sink_options_init(&webhook);
+    webhook.collapse_ms = 0;
     webhook.name = "ops";
     webhook.url = sink;
     hf_runner_options_init(&options);
     options.until_idle = true;
     options.workers = 4;
     options.curve = &at_once;
-    options.webhooks = &webhook;
-    options.webhook_count = 1;
+    options.sinks = &webhook;
+    options.sink_count = 1;
     struct hf_runner *runner = new_runner(&options);
     must(hf_runner_run(runner, &error), "run");
     hf_runner_free(runner);

@@ -89,11 +89,11 @@ static void defaults_of_types_and_queues_are_the_librarys(void **state) {
     struct hfi_config config;
     struct hf_type_options type;
     struct hf_queue_options queue;
-    struct hf_webhook_options webhook;
+    struct hf_sink_options webhook;
     (void)state;
     hf_type_options_init(&type);
     hf_queue_options_init(&queue);
-    hf_webhook_options_init(&webhook);
+    hf_sink_options_init(&webhook);
     assert_int_equal(READ(&config, "jobs: {n: {kind: noop}}\nqueues: {default: {}}\nalerts: {a: {webhook: {url: 'http://h'}}}\noutboxes: {o: {file: /a}}"), 0);
     const struct hf_type_options *made = config.runner.types;
     assert_int_equal(made->kind, HF_KIND_NOOP);
@@ -116,7 +116,7 @@ static void defaults_of_types_and_queues_are_the_librarys(void **state) {
     assert_int_equal(config.runner.queue_options->aging_ms, queue.aging_ms);
     assert_null(config.runner.queue_options->curve);
     assert_int_equal(config.runner.limit_count, 0);
-    assert_int_equal(config.runner.webhooks->timeout_ms, webhook.timeout_ms);
+    assert_int_equal(config.runner.sinks->timeout_ms, webhook.timeout_ms);
     struct hf_outbox_options outbox;
     hf_outbox_options_init(&outbox);
     assert_int_equal(config.runner.outbox_count, 1);

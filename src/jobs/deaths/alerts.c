@@ -161,11 +161,14 @@ static void send(struct pump *pump, const struct hfi_alert *alert, struct hf_mon
     slot->pump = pump;
     slot->used = true;
     slot->alert = *alert;
+    if (alert->cause_count > 0)
+        slot->alert.causes = pump->op.causes + alert->first_cause;
     slot->taken_until = until;
     hfi_timer_init(&slot->retry, retry_fired, slot);
     pump->used++;
     if (pump->sink->ops->send(pump->sink, &slot->alert, tried, slot, &slot->try) != 0)
         tried("local.alert", slot);
+    slot->alert.causes = NULL; /* they go with the look */
 }
 
 static int64_t lease_ms(const struct pump *pump) {
@@ -196,7 +199,9 @@ static void looked(struct hfi_op *op, void *user) {
     for (size_t i = 0; i < count && !alerts->stopped; i++) /* once stopped they are left to their lease */
         send(pump, &pump->op.rows[i], until);
     hfi_free(pump->op.rows);
+    hfi_free(pump->op.causes);
     pump->op.rows = NULL;
+    pump->op.causes = NULL;
     if (!alerts->stopped) {
         bool again = pump->again || count == pump->op.limit;
         pump->again = false;

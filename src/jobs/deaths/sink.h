@@ -34,6 +34,6 @@ struct hfi_sink {
 
 /* One POST with `text` and `content`, error type only, never its message [S0.25]. */
 int hfi_webhook_new(struct hfi_scheduler *scheduler, struct hfi_transport *transport,
-                    const struct hf_webhook_options *options, struct hfi_sink **sink, struct hf_error *error);
+                    const struct hf_sink_options *options, struct hfi_sink **sink, struct hf_error *error);
 
 #endif

@@ -3,15 +3,17 @@
  * The webhook sink: one POST per alert, straight through the transport, with a budget of its own. Carries the error type
  * and never its message [S0.25]; the address is a secret and never appears in logs or errors. Loop thread.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
 #include "jobs/deaths/sink.h"
+#include "jobs/deaths/wording.h"
 #include "resilience/classify.h"
 
-#define BODY_MAX 8192
+#define BODY_MAX ((size_t)4 << 20) /* a digest of a thousand long names fits many times */
+#define TEXT_ROOM 30000
+#define CONTENT_ROOM 1900
 #define ANSWER_MAX 4096
 
 struct webhook {
@@ -30,46 +32,21 @@ struct hfi_sink_try {
     void *user;
 };
 
-static void text_of(const struct hfi_alert *alert, struct hfi_bytes *text) {
-    hfi_bytes_print(text, "holdfast: job %" PRId64 " (%s) %s: %s", alert->job_id, alert->type,
-                    alert->quarantined ? "was quarantined" : "died", alert->error_type);
-    if (alert->executions > 0)
-        hfi_bytes_print(text, ", %" PRIu32 " execution%s", alert->executions, alert->executions == 1 ? "" : "s");
-    if (alert->downstream[0] != '\0')
-        hfi_bytes_print(text, ", downstream %s", alert->downstream);
-    hfi_bytes_print(text, ", dead letter %" PRId64, alert->dead_id);
-}
-
-static void field(struct hfi_bytes *body, const char *name, const char *value) {
-    hfi_bytes_text(body, ",");
-    hfi_bytes_json(body, name);
-    hfi_bytes_text(body, ":");
-    hfi_bytes_json(body, value);
-}
-
-/* `id` is the same at every try, so that a receiver can tell a repetition [S0.24]. */
-static void fill_body(const struct hfi_alert *alert, struct hfi_bytes *body) {
+/* A chat's limit on `content` is 2,000 characters; `text` may be longer, and `causes` is whole. */
+static void fill_text(const struct hfi_alert *alert, const char *name, size_t room, struct hfi_bytes *body) {
     struct hfi_bytes text;
-    char at[HFI_RFC3339_LENGTH];
-    hfi_bytes_init(&text, BODY_MAX / 2);
-    text_of(alert, &text);
+    hfi_bytes_init(&text, BODY_MAX);
+    hfi_alert_summary(&text, alert, room);
+    hfi_alert_json_field(body, name, text.data == NULL ? "" : text.data);
     body->failed = body->failed || text.failed;
-    hfi_bytes_print(body, "{\"id\":\"alert-%" PRId64 "\",\"event\":\"job.dead\"", alert->id);
-    field(body, "text", text.data == NULL ? "" : text.data);
-    field(body, "content", text.data == NULL ? "" : text.data);
-    hfi_bytes_print(body, ",\"job\":%" PRId64 ",\"dead_letter\":%" PRId64 ",\"death_no\":%" PRIu32
-                          ",\"executions\":%" PRIu32 ",\"quarantined\":%s",
-                    alert->job_id, alert->dead_id, alert->death_no, alert->executions,
-                    alert->quarantined ? "true" : "false");
-    field(body, "type", alert->type);
-    field(body, "queue", alert->queue);
-    field(body, "downstream", alert->downstream);
-    field(body, "class", hf_death_class_name((int)alert->death_class));
-    field(body, "error_type", alert->error_type);
-    field(body, "correlation_id", alert->correlation_id);
-    field(body, "dead_at", hfi_rfc3339(alert->dead_at_us, at));
-    hfi_bytes_text(body, "}");
     hfi_bytes_free(&text);
+}
+
+static void fill_body(const struct hfi_alert *alert, struct hfi_bytes *body) {
+    hfi_alert_json(body, alert);
+    fill_text(alert, "text", TEXT_ROOM, body);
+    fill_text(alert, "content", CONTENT_ROOM, body);
+    hfi_bytes_text(body, "}");
 }
 
 static void free_try(struct hfi_sink_try *try) {
@@ -160,7 +137,7 @@ static void close_sink(struct hfi_sink *self) {
 static const struct hfi_sink_ops webhook_ops = {send, cancel, close_sink};
 
 int hfi_webhook_new(struct hfi_scheduler *scheduler, struct hfi_transport *transport,
-                    const struct hf_webhook_options *options, struct hfi_sink **sink, struct hf_error *error) {
+                    const struct hf_sink_options *options, struct hfi_sink **sink, struct hf_error *error) {
     if (options->name == NULL || options->name[0] == '\0')
         return hfi_fail(error, HF_ECONFIG, "webhook", "name it", "it has no name");
     if (options->url == NULL ||

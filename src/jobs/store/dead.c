@@ -9,21 +9,6 @@
 #include "jobs/store/internal.h"
 #include "jobs/views.h"
 
-static int write_alerts(struct hfi_sqlite *store, int64_t dead_id, struct hf_wall now, const char *const *sinks,
-                        size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_ALERT_ADD);
-        if (!statement)
-            return store->fault;
-        sqlite3_bind_int64(statement, 1, dead_id);
-        sqlite3_bind_text(statement, 2, sinks[i], -1, SQLITE_STATIC);
-        sqlite3_bind_int64(statement, 3, now.us);
-        if (hfi_sql_run(store, statement) != 0)
-            return store->fault;
-    }
-    return 0;
-}
-
 /* The one of this job and death number that is there already (S0.19); 0 none. */
 static int find_same(struct hfi_sqlite *store, const struct hfi_change *change, int64_t *dead_id) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_DEAD_OF_JOB);
@@ -105,7 +90,8 @@ int hfi_sqlite_write_death(struct hfi_sqlite *store, const struct hfi_change *ch
     if (code != 0)
         return code;
     *dead_id = sqlite3_last_insert_rowid(store->db);
-    return write_alerts(store, *dead_id, (struct hf_wall){change->job.finished_at_us}, sinks, sink_count);
+    return hfi_sqlite_write_alerts(store, *dead_id, fingerprint, (struct hf_wall){change->job.finished_at_us}, sinks,
+                                   sink_count);
 }
 
 int hfi_sqlite_op_poison(struct hfi_sqlite *store, struct hfi_op_poison *op) {

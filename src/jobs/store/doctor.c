@@ -45,9 +45,9 @@ static const struct check checks[] = {
      "WHERE ifnull(c.jobs, 0) <> j.jobs AND j.state < 7",
      "states whose kept count is off", "report it with the file"},
     {"undelivered", false, "SELECT count(*) FROM alerts WHERE state = 2", "alerts that could not be delivered",
-     "look at the sink's settings"},
+     "mend the sink; `holdfast alert list --state undelivered` shows them"},
     {"unsent", false, "SELECT count(*) FROM alerts WHERE state = 0 AND tries > 3", "alerts that keep failing",
-     "look at the sink's settings"},
+     "mend the sink; `holdfast alert list --state unsent` shows them, `holdfast alert test NAME` tries it"},
     {"running", false, "SELECT count(*) FROM jobs WHERE state = 2 AND started_at_us IS NULL", "reserved jobs not yet started",
      "none needed while a node runs"},
 };

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "jobs/deaths/storm.h"
 #include "jobs/store.h"
 #include "jobs/store/deadline.h"
 #include "jobs/store/gauges.h"
@@ -223,6 +224,20 @@ int hfi_sqlite_redrive_job_ended(struct hfi_sqlite *store, int64_t task, int job
 int hfi_sqlite_op_redrive_task(struct hfi_sqlite *store, struct hfi_op_redrive_task *op);
 int hfi_sqlite_op_redrive_step(struct hfi_sqlite *store, struct hfi_op_redrive_step *op);
 int hfi_sqlite_op_redrive_cancel(struct hfi_sqlite *store, struct hfi_op_redrive_cancel *op);
+/* storms.c: what a death leaves for its sinks, and their pace */
+int hfi_sqlite_write_alerts(struct hfi_sqlite *store, int64_t dead_id, const char *fingerprint, struct hf_wall now,
+                            const char *const *sinks, size_t count);
+int hfi_sqlite_sink_rules(struct hfi_sqlite *store, const struct hfi_sink_rule *rules, size_t count);
+int hfi_sqlite_storms_prune(struct hfi_sqlite *store, struct hf_wall now, uint32_t limit);
+struct hfi_sqlite_pace {
+    const char *sink;
+    int64_t collapse_us; /* 0: it has none */
+    struct hfi_storm_pace pace;
+};
+int hfi_sqlite_pace_read(struct hfi_sqlite *store, struct hfi_sqlite_pace *pace);
+int hfi_sqlite_pace_write(struct hfi_sqlite *store, const struct hfi_sqlite_pace *pace);
+int hfi_sqlite_pace_look(struct hfi_sqlite *store, struct hfi_sqlite_pace *pace, struct hf_wall now); /* may make a digest */
+int hfi_sqlite_storm_seal(struct hfi_sqlite *store, int64_t lead, struct hf_wall now, int64_t collapse_us);
 
 /* forward.c: what a death sets off besides its alerts */
 int hfi_sqlite_forward(struct hfi_sqlite *store, const struct hfi_change *change, const struct hfi_forwards *forwards,
@@ -293,6 +308,8 @@ int hfi_sqlite_group_dead(struct hfi_store *self, const struct hf_dead_filter *f
 int hfi_sqlite_list_redrives(struct hfi_store *self, const struct hf_redrive_filter *filter, struct hf_redrive_list **list,
                              struct hf_error *error);
 int hfi_sqlite_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error);
+int hfi_sqlite_list_alerts(struct hfi_store *self, const struct hf_alert_filter *filter, struct hf_alert_list **list,
+                           struct hf_error *error);
 int hfi_sqlite_look(struct hfi_store *self, struct hf_store_info *info);
 int hfi_sqlite_doctor(struct hfi_store *self, hf_doctor_fn report, void *user, struct hf_error *error);
 int hfi_sqlite_wake_fd(struct hfi_store *self);

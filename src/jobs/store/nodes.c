@@ -86,7 +86,9 @@ int hfi_sqlite_op_join(struct hfi_sqlite *store, struct hfi_op_join *op) {
     if (hfi_sql_run(store, statement) != 0)
         return store->fault;
     op->node = sqlite3_last_insert_rowid(store->db);
-    return lock_new(store, op) != 0 ? store->fault : add_types(store, op);
+    if (lock_new(store, op) != 0 || add_types(store, op) != 0)
+        return store->fault;
+    return hfi_sqlite_sink_rules(store, op->sinks, op->sink_count);
 }
 
 /* What the node has by the rows, for it to compare. */

@@ -252,6 +252,7 @@ static const struct hfi_store_ops operations = {
     .get_dead = hfi_sqlite_get_dead,
     .group_dead = hfi_sqlite_group_dead,
     .list_redrives = hfi_sqlite_list_redrives,
+    .list_alerts = hfi_sqlite_list_alerts,
     .look = hfi_sqlite_look,
     .doctor = hfi_sqlite_doctor,
     .wake_fd = hfi_sqlite_wake_fd,

@@ -103,15 +103,30 @@ static const char version_1_deaths[] =
     "CREATE INDEX forwards_job ON forwards(job_id);"
     "CREATE TABLE forward_counts("
     " name TEXT NOT NULL PRIMARY KEY, taken INTEGER NOT NULL, forwarded INTEGER NOT NULL, failed INTEGER NOT NULL)"
-    " STRICT, WITHOUT ROWID;"
+    " STRICT, WITHOUT ROWID;";
+
+static const char version_1_alerts[] =
+    /* One per death and sink. lead: its storm's summary, itself when it leads; digest: the same of a digest. */
     "CREATE TABLE alerts("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, dead_id INTEGER NOT NULL, sink TEXT NOT NULL,"
-    " state INTEGER NOT NULL DEFAULT 0," /* 0 to be sent, 1 sent, 2 undelivered */
+    " state INTEGER NOT NULL DEFAULT 0," /* 0 to be sent, 1 sent, 2 undelivered, 3 goes with another one */
     " next_at_us INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, owner INTEGER, epoch INTEGER NOT NULL DEFAULT 0,"
-    " ended_at_us INTEGER, error_type TEXT, UNIQUE(dead_id, sink)) STRICT;"
-    "CREATE INDEX alerts_due ON alerts(sink, next_at_us) WHERE state = 0;";
+    " ended_at_us INTEGER, error_type TEXT, lead INTEGER, digest INTEGER, others INTEGER NOT NULL DEFAULT 0,"
+    " UNIQUE(dead_id, sink)) STRICT;"
+    "CREATE INDEX alerts_due ON alerts(sink, next_at_us) WHERE state = 0;"
+    "CREATE INDEX alerts_fresh ON alerts(sink, next_at_us) WHERE state = 0 AND tries = 0;"
+    "CREATE INDEX alerts_digest ON alerts(digest) WHERE digest IS NOT NULL;"
+    "CREATE INDEX alerts_undelivered ON alerts(id) WHERE state = 2;"
+    "CREATE TABLE alert_sinks("
+    " sink TEXT NOT NULL PRIMARY KEY, collapse_us INTEGER NOT NULL, pace BLOB, held INTEGER NOT NULL DEFAULT 0)"
+    " STRICT, WITHOUT ROWID;"
+    "CREATE TABLE storms("
+    " sink TEXT NOT NULL, fingerprint TEXT NOT NULL, until_us INTEGER NOT NULL, lead INTEGER,"
+    " PRIMARY KEY(sink, fingerprint)) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX storms_lead ON storms(lead) WHERE lead IS NOT NULL;"
+    "CREATE INDEX storms_over ON storms(until_us) WHERE lead IS NULL;";
 
-static const char version_1_rest[] =
+static const char version_1_nodes[] =
     /* Rows stay a while after the node is gone, for the names in histories. */
     "CREATE TABLE nodes("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, host TEXT NOT NULL, boot TEXT NOT NULL,"
@@ -145,8 +160,8 @@ static const char version_1_rest[] =
     "INSERT INTO meta VALUES ('schema', 1), ('min_reader', 1), ('min_writer', 1), ('next_job', 1), ('control', 0),"
     " ('walk', 1), ('walked_at', 0);";
 
-#define PARTS_MAX 4
-static const char *const steps[][PARTS_MAX] = {{version_1_jobs, version_1_deaths, version_1_rest}};
+#define PARTS_MAX 5
+static const char *const steps[][PARTS_MAX] = {{version_1_jobs, version_1_deaths, version_1_alerts, version_1_nodes}};
 
 const char *hfi_schema_step(int to, int part) {
     if (to < 1 || to > HFI_SCHEMA || part < 0 || part >= PARTS_MAX)

@@ -39,6 +39,13 @@
     "error_class = ?24, error_type = ?25, error_message = ?26, cancel_by = ?27, cancel_reason = ?28, result = ?29, lane = ?31"
 #define HFI_JOB_FENCE " WHERE id = ?1 AND epoch = ?2 AND state = ?3 AND ifnull(cancel_requested_at_us, 0) = ?4"
 
+/* How the message that alert `a` goes out with stands: its own, or its summary's `l`, or that one's digest's `m`. One that
+ * is gone was sent: the unsent are never pruned. */
+#define HFI_ALERT_WITH                                                                                                 \
+    "LEFT JOIN alerts l ON l.id = ifnull(a.digest, a.lead) AND a.state = 3 "                                           \
+    "LEFT JOIN alerts m ON m.id = l.digest AND l.state = 3 "
+#define HFI_ALERT_STATE                                                                                                \
+    "CASE WHEN a.state <> 3 THEN a.state WHEN l.id IS NULL THEN 1 WHEN l.state <> 3 THEN l.state ELSE ifnull(m.state, 1) END"
 #define HFI_SQL_MAP(X)                                                                                                 \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                                        \
     X(COMMIT, "COMMIT")                                                                                                \
@@ -169,11 +176,30 @@
     X(FORWARDED, "SELECT min(job_id) FROM forwards WHERE dead_id = ?1 AND name <> 'handler' "                               \
                  "AND (outcome IS NULL OR outcome = 'succeeded')")                                                     \
     X(PRUNE_FORWARDS, "DELETE FROM forwards WHERE dead_id = ?1")                                                       \
-    X(ALERT_ADD, "INSERT OR IGNORE INTO alerts(dead_id, sink, next_at_us) VALUES (?1, ?2, ?3)")                        \
+    X(ALERT_ADD, "INSERT INTO alerts(dead_id, sink, state, next_at_us, lead) VALUES (?1, ?2, ?3, ?4, ?5)")             \
+    X(ALERT_LEADS, "UPDATE alerts SET lead = id WHERE id = ?1")                                                        \
+    X(ALERT_JOINED, "UPDATE alerts SET others = others + 1 WHERE id = ?1 AND state = 0 AND tries = 0")                 \
+    X(STORM_GET, "SELECT k.collapse_us, s.until_us, s.lead FROM alert_sinks k LEFT JOIN storms s ON s.sink = k.sink "  \
+                 "AND s.fingerprint = ?2 WHERE k.sink = ?1")                                                           \
+    X(STORM_SET, "INSERT INTO storms VALUES (?1, ?2, ?3, ?4) ON CONFLICT (sink, fingerprint) DO UPDATE SET "           \
+                 "until_us = excluded.until_us, lead = excluded.lead")                                                 \
+    X(STORM_SEAL, "UPDATE storms SET lead = NULL, until_us = ?2 WHERE lead = ?1")                                      \
+    X(STORMS_PRUNE, "DELETE FROM storms WHERE (sink, fingerprint) IN (SELECT sink, fingerprint FROM storms "           \
+                    "WHERE lead IS NULL AND until_us <= ?1 LIMIT ?2)")                                                 \
+    X(SINK_RULE, "INSERT INTO alert_sinks(sink, collapse_us) VALUES (?1, ?2) ON CONFLICT (sink) DO UPDATE SET "        \
+                 "collapse_us = excluded.collapse_us")                                                                 \
+    X(SINK_GET, "SELECT collapse_us, pace, held FROM alert_sinks WHERE sink = ?1")                                     \
+    X(SINK_PACE, "UPDATE alert_sinks SET pace = ?2, held = ?3 WHERE sink = ?1")                                        \
+    X(ALERTS_FRESH, "SELECT id FROM alerts WHERE state = 0 AND tries = 0 AND sink = ?1 AND next_at_us <= ?2 "          \
+                    "ORDER BY next_at_us, id LIMIT ?3")                                                                \
+    X(DIGEST_MAKE, "UPDATE alerts SET digest = id, next_at_us = 0 WHERE id = ?1")                                      \
+    X(DIGEST_ADD, "UPDATE alerts SET digest = ?2, state = 3 WHERE id = ?1")                                            \
+    X(DIGEST_CAUSES, "SELECT a.others + 1, a.dead_id, d.type, d.error_type, d.downstream FROM alerts a "               \
+                     "JOIN dead_letters d ON d.id = a.dead_id WHERE a.digest = ?1 ORDER BY a.id")                      \
     X(ALERTS_DUE, "SELECT a.id, a.dead_id, d.job_id, a.epoch, d.dead_at_us, a.tries, d.death_class, d.executions, "    \
-                  "d.death_no, d.quarantined, a.sink, d.type, d.queue, d.downstream, d.error_type, d.correlation_id "  \
-                  "FROM alerts a JOIN dead_letters d ON d.id = a.dead_id WHERE a.state = 0 AND a.sink = ?1 "           \
-                  "AND a.next_at_us <= ?2 ORDER BY a.next_at_us, a.id LIMIT ?3")                                       \
+                  "d.death_no, d.quarantined, a.sink, d.type, d.queue, d.downstream, d.error_type, d.correlation_id, " \
+                  "a.lead, a.digest, a.others, d.error_message FROM alerts a JOIN dead_letters d ON d.id = a.dead_id " \
+                  "WHERE a.state = 0 AND a.sink = ?1 AND a.next_at_us <= ?2 ORDER BY a.next_at_us, a.id LIMIT ?3")     \
     X(ALERT_TAKE, "UPDATE alerts SET owner = ?2, epoch = epoch + 1, tries = tries + 1, next_at_us = ?3 WHERE id = ?1") \
     X(ALERTS_NEXT, "SELECT next_at_us FROM alerts WHERE state = 0 AND sink = ?1 ORDER BY next_at_us LIMIT 1")          \
     X(ALERTS_UNSENT, "SELECT count(*) FROM alerts WHERE state = 0 AND sink = ?1")                                      \
@@ -237,8 +263,8 @@
     X(RELEASE_NEXT, "SELECT parent, after_child FROM releases ORDER BY parent LIMIT 1")                                \
     X(RELEASE_DONE, "DELETE FROM releases WHERE parent = ?1")                                                          \
     X(WAITING_AFTER, "SELECT id FROM jobs WHERE state = 1 AND id > ?1 ORDER BY id LIMIT ?2")                           \
-    X(PRUNE_DEAD_LOOK, "SELECT d.settled_at_us, d.id, EXISTS (SELECT 1 FROM alerts a WHERE a.dead_id = d.id "          \
-                       "AND a.state <> 1) FROM dead_letters d WHERE d.status > 0 "                                     \
+    X(PRUNE_DEAD_LOOK, "SELECT d.settled_at_us, d.id, EXISTS (SELECT 1 FROM alerts a " HFI_ALERT_WITH                  \
+                       "WHERE a.dead_id = d.id AND " HFI_ALERT_STATE " <> 1) FROM dead_letters d WHERE d.status > 0 "  \
                        "AND (d.settled_at_us, d.id) > (?1, ?2) AND d.settled_at_us < ?3 "                              \
                        "ORDER BY d.settled_at_us, d.id LIMIT ?4")                                                      \
     X(PRUNE_DEAD, "DELETE FROM dead_letters WHERE id = ?1")                                                            \

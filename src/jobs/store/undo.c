@@ -78,6 +78,7 @@ static void restore(struct hfi_undo_entry *entry) {
         break;
     case HFI_OP_ALERTS:
         DROP(hfi_op_alerts, rows, count);
+        DROP(hfi_op_alerts, causes, cause_count);
         break;
     case HFI_OP_UNUSED:
         ((struct hfi_op_unused *)op)->walk = entry->walk;

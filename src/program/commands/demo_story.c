@@ -178,8 +178,9 @@ static int open_runner(struct play *play, struct hf_error *error) {
     shop.name = "shop";
     shop.url = url;
     shop.policy = &policy;
-    struct hf_webhook_options pager;
-    hf_webhook_options_init(&pager);
+    struct hf_sink_options pager;
+    hf_sink_options_init(&pager);
+    pager.collapse_ms = 0; /* one alert for each death: every count has to add up */
     pager.name = "pager";
     pager.url = hook;
     struct hf_curve_options curve;
@@ -196,8 +197,8 @@ static int open_runner(struct play *play, struct hf_error *error) {
     options.downstream_count = 1;
     options.types = types;
     options.type_count = 2;
-    options.webhooks = &pager;
-    options.webhook_count = 1;
+    options.sinks = &pager;
+    options.sink_count = 1;
     options.curve = &curve;
     options.execution_timeout_ms = 10000;
     int code = hf_runner_new(play->store, &options, &play->runner, error);

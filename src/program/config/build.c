@@ -219,15 +219,15 @@ static void build_types(struct hfi_config *config) {
 static void build_webhooks(struct hfi_config *config) {
     const struct hfi_alert_setting *from = config->settings.alerts.items;
     size_t count = config->settings.alerts.count;
-    struct hf_webhook_options *to = hfi_arena_array(&config->arena, count + 1, sizeof *to);
+    struct hf_sink_options *to = hfi_arena_array(&config->arena, count + 1, sizeof *to);
     for (size_t i = 0; i < count; i++) {
-        hf_webhook_options_init(&to[i]);
+        hf_sink_options_init(&to[i]);
         to[i].name = from[i].item.name;
         to[i].url = from[i].url;
         to[i].timeout_ms = from[i].timeout_ms;
     }
-    config->runner.webhooks = to;
-    config->runner.webhook_count = count;
+    config->runner.sinks = to;
+    config->runner.sink_count = count;
 }
 
 static void build_outboxes(struct hfi_config *config) {
