@@ -373,6 +373,11 @@ struct hf_runner_counts {
     uint64_t late_loops;   /* loops without a sign of life for longer than watchdog_ms, now */
     uint64_t missed_beats; /* how often that was said */
     uint64_t unreadable;   /* jobs whose handler could not read the payload: quarantined, as if never started */
+    /*
+     * How often a death, and a retry, was told in the log: a check of itself. death_lines = died + orphaned + quarantined,
+     * but for deaths whose dead letter was there already [S0.19, S0.23].
+     */
+    uint64_t death_lines, retry_lines;
     uint64_t forwarded;      /* of succeeded: runs of death handlers and copies of forwarders */
     uint64_t forward_failed; /* of died: the same */
 };

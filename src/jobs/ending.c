@@ -198,9 +198,10 @@ void hfi_ending_event(const struct hfi_runner *runner, struct hfi_execution *exe
 
 /* ------------------------------------------------------------------ after the commit */
 
-static void log_death(const struct hfi_runner *runner, const struct hfi_execution *execution) {
+static void log_death(struct hfi_runner *runner, const struct hfi_execution *execution) {
     const struct hfi_op_apply *op = &execution->apply;
     const struct hfi_death *death = &op->change.death;
+    HFI_COUNT(runner, death_lines, 1);
     hfi_log(HF_LOG_ERROR, "job.dead", HFI_I("job", op->job->id), HFI_I("dead_letter", op->dead_id),
             HFI_S("type", op->job->type), HFI_S("queue", op->job->queue),
             HFI_S("class", hf_death_class_name((int)death->death_class)), HFI_S("error_type", death->error_type),
@@ -212,6 +213,7 @@ static void log_death(const struct hfi_runner *runner, const struct hfi_executio
 static void log_retry(const struct hfi_execution *execution) {
     const struct hfi_op_apply *op = &execution->apply;
     char next[HFI_RFC3339_LENGTH];
+    HFI_COUNT(execution->runner, retry_lines, 1);
     hfi_log(HF_LOG_WARNING, "job.retry", HFI_I("job", op->job->id), HFI_S("type", op->job->type),
             HFI_S("error_type", op->change.history.error_type), HFI_S("message", op->change.history.message),
             HFI_S("rule", op->change.history.rule), HFI_I("execution", op->job->executions),
@@ -262,7 +264,8 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
     hfi_tidy_left(runner, &op->op);
     hfi_tidy_released(runner, op->released);
     if (op->change.has_death) {
-        log_death(runner, execution);
+        if (!op->existed) /* else it was told when its row was written [S0.19, S0.23] */
+            log_death(runner, execution);
         if (runner->alerts != NULL)
             hfi_alerts_wake(runner->alerts);
         return;
@@ -275,7 +278,8 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
             HFI_S("event", hfi_event_name((int)op->event.kind)), HFI_I("execution", op->job->executions), NULL);
 }
 
-static void log_note(const struct hfi_runner *runner, const struct hfi_dead_note *note) {
+static void log_note(struct hfi_runner *runner, const struct hfi_dead_note *note) {
+    HFI_COUNT(runner, death_lines, 1);
     hfi_log(HF_LOG_ERROR, "job.dead", HFI_I("job", note->job_id), HFI_I("dead_letter", note->dead_id),
             HFI_S("type", note->type), HFI_S("class", hf_death_class_name((int)note->death_class)),
             HFI_S("error_type", note->error_type), HFI_I("executions", note->executions),

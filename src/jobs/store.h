@@ -189,6 +189,7 @@ struct hfi_op_apply {
     size_t sink_count;
     struct hfi_change change; /* out: what was written; its death is what gets logged */
     int64_t dead_id;          /* out: 0 none */
+    bool existed;             /* out: that dead letter was there already: its death was told [S0.19] */
     uint32_t released, ended; /* out: jobs that waited and are pending now, or cancelled with it */
 };
 

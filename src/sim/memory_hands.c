@@ -37,6 +37,7 @@ int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op) {
     op->change.job.progress_text = "";
     op->change.job.checkpoint = NULL;
     op->change.job.checkpoint_length = 0;
+    op->existed = staged.dead && hfi_memory_same_death(store, staged.dead);
     op->dead_id = hfi_memory_link(store, &staged);
     return 0;
 }
@@ -75,11 +76,11 @@ static int change_row(struct hfi_memory *store, struct hfi_memory_job *row, cons
         code = hfi_memory_stage_forwards(store, &change, hand->rules.forwards, &staged);
     if (code != 0)
         return code;
-    *died = change.has_death;
-    if (change.has_death && note)
+    *died = change.has_death && !hfi_memory_same_death(store, staged.dead);
+    if (*died && note)
         hfi_dead_note_fill(note, 0, &change);
     int64_t dead_id = hfi_memory_link(store, &staged);
-    if (change.has_death && note)
+    if (*died && note)
         note->dead_id = dead_id;
     return 0;
 }

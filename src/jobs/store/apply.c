@@ -146,6 +146,7 @@ int hfi_sqlite_op_apply(struct hfi_sqlite *store, struct hfi_op_apply *op) {
     int code = op->job->state == HF_JOB_RUNNING ? change_owned(store, op, op->job) : HF_ESTALE;
     if (code == HF_ESTALE && store->fault == 0)
         code = look_again(store, op);
+    op->existed = code == 0 && op->change.has_death && store->same_death;
     if (code == HF_ESTALE)
         return hfi_fail(op->op.error, code, "job", NULL, "%lld has another owner by now, or is gone",
                         (long long)op->job->id);

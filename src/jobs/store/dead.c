@@ -74,7 +74,8 @@ static void bind_death(struct hfi_sqlite *store, sqlite3_stmt *statement, const 
 int hfi_sqlite_write_death(struct hfi_sqlite *store, const struct hfi_change *change, uint32_t allowed,
                            const char *const *sinks, size_t sink_count, int64_t *dead_id) {
     char fingerprint[17];
-    if (find_same(store, change, dead_id) != 0 || *dead_id != 0)
+    store->same_death = find_same(store, change, dead_id) == 0 && *dead_id != 0;
+    if (store->fault != 0 || store->same_death)
         return store->fault;
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_DEAD_ADD);
     if (!statement)

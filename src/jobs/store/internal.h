@@ -48,6 +48,7 @@ struct hfi_sqlite {
     char why[200];
     int64_t next_job; /* 0: not read yet */
     bool ids_taken, control_changed, lean; /* lean: a death without its texts, after they were refused */
+    bool same_death; /* the last death that was to be written had its letter already (S0.19) */
     int64_t delta[HFI_COUNTED_STATES];
     bool counted;
     enum hfi_deps_exist deps_exist;

@@ -51,7 +51,7 @@ static bool change_one(struct hfi_sqlite *store, const struct hfi_rulebook *book
     if (book)
         hfi_hand_rules(hand, book, job);
     int code = hfi_sqlite_change(store, job, &hand->event, &hand->rules, sinks, sink_count, &change, &dead_id);
-    if (code == 0 && change.has_death)
+    if (code == 0 && change.has_death && !store->same_death)
         hfi_dead_note_fill(&notes[(*note_count)++], dead_id, &change);
     return code == 0; /* HF_ESTATE: a state this program does not know; left alone */
 }
