@@ -137,6 +137,13 @@ struct hf_type_options {
     size_t rule_count;
     int64_t heartbeat_timeout_ms; /* native: 0 = off; a handler silent for that long is lapsed [C10] */
     int64_t abandon_after_ms;     /* native: -1 = the runner's; 0 = never */
+    /*
+     * Which form of payload the handler reads: any text of up to 63 bytes. With release_quarantined a node that starts lets
+     * quarantined jobs of the type in again, by themselves: those that no node had known the type of, and those that
+     * nobody could read under another schema than this one.
+     */
+    const char *schema;           /* "" */
+    bool release_quarantined;     /* false */
     const char *labels;           /* "": comma separated, for handlers and observers to read [S1.26] */
     const char *url;         /* http: NULL; for a per_host downstream, which needs it, as `{url}`; path and query stay empty */
     const char *body_field;  /* http: NULL = the payload is the body; else this field of it: a text as it is, others as JSON */
@@ -160,6 +167,7 @@ static inline void hf_type_options_init(struct hf_type_options *options) {
     options->kill_grace_ms = 5000;
     options->abandon_after_ms = -1;
     options->labels = "";
+    options->schema = "";
 }
 
 /*
@@ -378,6 +386,7 @@ struct hf_runner_counts {
      * but for deaths whose dead letter was there already [S0.19, S0.23].
      */
     uint64_t death_lines, retry_lines;
+    uint64_t readmitted;     /* quarantined jobs that were let in again by themselves */
     uint64_t forwarded;      /* of succeeded: runs of death handlers and copies of forwarders */
     uint64_t forward_failed; /* of died: the same */
 };

@@ -245,6 +245,12 @@ static uint64_t *counter(struct hfi_runner *runner, const struct hfi_op_apply *o
     }
 }
 
+/* Handlers and forwarders may have been put: they are due at once. */
+static void look_for_copies(struct hfi_runner *runner) {
+    if (hfi_rulebook_forwards(runner->book)->count > 0 && runner->life == HFI_LIFE_RUNNING)
+        hfi_claim_stale(runner);
+}
+
 void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution) {
     const struct hfi_op_apply *op = &execution->apply;
     pthread_mutex_lock(&runner->lock);
@@ -264,6 +270,7 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
     hfi_tidy_left(runner, &op->op);
     hfi_tidy_released(runner, op->released);
     if (op->change.has_death) {
+        look_for_copies(runner);
         if (!op->existed) /* else it was told when its row was written [S0.19, S0.23] */
             log_death(runner, execution);
         if (runner->alerts != NULL)
@@ -293,6 +300,8 @@ void hfi_deaths_told(struct hfi_runner *runner, struct hfi_dead_note *notes, siz
             hfi_observe_death(runner, &notes[i]);
     }
     hfi_free(notes);
+    if (count > 0)
+        look_for_copies(runner);
     if (count > 0 && runner->alerts != NULL)
         hfi_alerts_wake(runner->alerts);
 }

@@ -40,6 +40,8 @@ uint64_t hfi_op_weight(const struct hfi_op *op) {
         return ((const struct hfi_op_quarantine *)(const void *)op)->limit;
     case HFI_OP_RELEASE:
         return ((const struct hfi_op_release *)(const void *)op)->limit;
+    case HFI_OP_READMIT:
+        return ((const struct hfi_op_readmit *)(const void *)op)->limit;
     case HFI_OP_PRUNE:
         return ((const struct hfi_op_prune *)(const void *)op)->limit;
     default:

@@ -128,6 +128,7 @@ struct hfi_death {
     const char *cause; /* `exhausted`, `permanent`, `poison`, `orphaned`, `outcome.unknown`, `give_up`, `unknown_type`, `payload` */
     char error_type[64];
     char rule[48];
+    char schema[64]; /* quarantined: what its type had then; "" none */
     char message[HFI_ERROR_MESSAGE_MAX + 1];
     const char *detail; /* NULL or more text, borrowed from the event, clean already */
     uint64_t fingerprint; /* of job type, downstream, class, error type, rule */

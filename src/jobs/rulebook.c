@@ -534,6 +534,7 @@ void hfi_rulebook_for(const struct hfi_rulebook *book, const struct hfi_job *job
             rules->give_up_after_ms = book->targets[i].give_up_after_ms;
         }
     rules->forwards = &book->told;
+    rules->schema = entry ? entry->type.options.schema : NULL;
     rules->never_retry = entry ? entry->never_retry : book->never_retry;
     rules->never_retry_count = entry ? entry->never_retry_count : book->never_retry_count;
 }

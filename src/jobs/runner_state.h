@@ -216,6 +216,8 @@ struct hfi_runner {
     int64_t idle_lanes[HFI_IDLE_LANES]; /* asked for with it */
     int64_t idle_after;                 /* keyset of those */
     struct hfi_op_release release_op;
+    struct hfi_op_readmit readmit_op;
+    bool readmit_wanted, readmit_out; /* quarantined jobs are to be looked at; a page is with the writer */
     struct hfi_timer expire_timer, prune_timer, unused_timer; /* the next page */
     struct hf_mono expire_at;
     uint32_t prune_page;
@@ -333,6 +335,11 @@ void hfi_tidy_stop(struct hfi_runner *runner);
 bool hfi_tidy_idle(const struct hfi_runner *runner); /* no child is left over that somebody freed */
 void hfi_tidy_left(struct hfi_runner *runner, const struct hfi_op *op); /* what came back may have left children */
 void hfi_tidy_released(struct hfi_runner *runner, uint32_t released_now); /* by the end of an execution */
+
+/* readmit.c: quarantined jobs that can be run now */
+void hfi_readmit_begin(struct hfi_runner *runner);
+void hfi_readmit_round(struct hfi_runner *runner);
+bool hfi_readmit_idle(const struct hfi_runner *runner);
 
 /* redriver.c */
 void hfi_redriver_begin(struct hfi_runner *runner);

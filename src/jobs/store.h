@@ -29,7 +29,7 @@
 #define HFI_OP_MAP(X)                                                                                        \
     X(PUT) X(JOIN) X(BEAT) X(LEAVE) X(NODES) X(LANES) X(CLAIM) X(APPLY) X(SWEEP) X(EXPIRE) X(QUARANTINE)     \
         X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(SHARE) X(ALERTS) X(ALERT_END) X(POISON) \
-        X(NOTE) X(PRUNE) X(UNUSED) X(RELEASE) X(REDRIVE_TASK) X(REDRIVE_STEP) X(REDRIVE_CANCEL)
+        X(NOTE) X(PRUNE) X(UNUSED) X(RELEASE) X(READMIT) X(REDRIVE_TASK) X(REDRIVE_STEP) X(REDRIVE_CANCEL)
 enum hfi_op_kind {
 #define HFI_OP_MEMBER(name) HFI_OP_##name,
     HFI_OP_MAP(HFI_OP_MEMBER)
@@ -442,6 +442,20 @@ struct hfi_op_unused {
     uint32_t lanes_removed, policies_removed; /* out */
     bool more;            /* out: go on */
 };
+/*
+ * A page of quarantined jobs, by id: those that can be run now, and whose type wants it, are requeued, their dead letters
+ * settled as redriven to them by `holdfast`; such as are settled already, or whose unique key another job holds, stay (R9).
+ */
+struct hfi_op_readmit {
+    struct hfi_op op;
+    const struct hfi_rulebook *book;
+    struct hf_wall now;
+    int64_t after_id; /* in, out: keyset; 0 when it came to the end */
+    uint32_t limit;
+    uint32_t readmitted; /* out */
+    bool more;           /* out: not all were looked at */
+};
+
 /*
  * Jobs that wait for others: what a transaction left over when a job with many children ended (HFI_SETTLE_MAX), and,
  * with `scan`, a page of all that wait, by id, whatever led to it.

@@ -190,11 +190,11 @@ static void cancelled(const struct hfi_event *event, const struct hfi_rules *rul
 
 static void quarantined(const struct hfi_event *event, const struct hfi_rules *rules, struct hfi_change *change) {
     struct hfi_failure failure;
-    (void)rules;
     if (change->job.state == HF_JOB_RUNNING)
         take_back(&change->job); /* it never ran */
     hfi_failure_quarantine(event, change, &failure);
     conclude(event, &failure, change);
+    hfi_text_copy(change->death.schema, sizeof change->death.schema, rules && rules->schema ? rules->schema : "");
 }
 
 /* Due at once, in its old place: what was claimed was due. */

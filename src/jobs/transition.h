@@ -81,6 +81,7 @@ struct hfi_rules {
     const char *const *never_retry;   /* error types by dotted prefix */
     size_t never_retry_count;
     uint64_t random;                  /* for jitter */
+    const char *schema;               /* of the type; NULL: none */
     const struct hfi_forwards *forwards; /* what a death sets off besides its alerts; NULL nothing */
 };
 

@@ -16,6 +16,8 @@
 #include "resilience/call.h"
 #include "resilience/rules.h"
 
+#define SCHEMA_MAX 63 /* what a dead letter has room for */
+
 struct hfi_kept {
     struct hfi_kept *next;
     max_align_t data[];
@@ -184,6 +186,9 @@ static int check(const struct hf_type_options *type, bool has_handler, struct hf
                         (int)type->payload);
     if (type->labels && !hfi_text_valid(type->labels, strlen(type->labels)))
         return hfi_fail(error, HF_ETEXT, type->name, "write them as UTF-8", "its labels are not valid UTF-8");
+    if (strlen(type->schema) > SCHEMA_MAX || !hfi_text_valid(type->schema, strlen(type->schema)))
+        return hfi_fail(error, HF_EINVAL, type->name, "name it in a few characters", "its schema is no UTF-8 text of at most %d bytes",
+                        SCHEMA_MAX);
     if (has_handler != (type->kind == HF_KIND_NATIVE))
         return hfi_fail(error, HF_EINVAL, type->name, "register native types with hf_runner_register",
                         has_handler ? "a handler, but its kind is not native" : "a native type without a handler");
@@ -257,6 +262,8 @@ int hfi_type_options_copy(struct hfi_keep *keep, const struct hf_type_options *g
         options->queue = "default";
     if (!options->labels)
         options->labels = "";
+    if (!options->schema)
+        options->schema = "";
     int code = check(options, has_handler, error);
     if (code == 0)
         code = hfi_curve_options_copy(keep, options->name, options->curve, &options->curve, error);
@@ -266,7 +273,7 @@ int hfi_type_options_copy(struct hfi_keep *keep, const struct hf_type_options *g
         !keep_text(keep, &options->downstream) || !keep_text(keep, &options->method) ||
         !keep_text(keep, &options->path) || !keep_text(keep, &options->query) || !keep_text(keep, &options->url) ||
         !keep_text(keep, &options->body_field) || !keep_text(keep, &options->library) ||
-        !keep_text(keep, &options->directory) || !keep_text(keep, &options->labels) || !keep_headers(keep, options) || !keep_rules(keep, options) ||
+        !keep_text(keep, &options->directory) || !keep_text(keep, &options->labels) || !keep_text(keep, &options->schema) || !keep_headers(keep, options) || !keep_rules(keep, options) ||
         !keep_list(keep, &options->command, options->command_length) ||
         !keep_list(keep, &options->environment, options->environment_length) ||
         !keep_list(keep, &options->never_retry, options->never_retry_count))

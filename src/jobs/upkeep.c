@@ -273,12 +273,14 @@ static void round_fired(struct hfi_timer *timer, void *user) {
         hfi_runner_submit(runner, &runner->nodes_op.op, HFI_OP_NODES, nodes_done, runner);
     }
     hfi_tidy_round(runner);
+    hfi_readmit_round(runner);
     hfi_redriver_round(runner);
 }
 
 void hfi_upkeep_begin(struct hfi_runner *runner) {
     hfi_timer_init(&runner->upkeep_timer, round_fired, runner);
     hfi_tidy_begin(runner);
+    hfi_readmit_begin(runner);
     hfi_redriver_begin(runner);
     round_fired(&runner->upkeep_timer, runner);
 }
@@ -291,7 +293,7 @@ void hfi_upkeep_stop(struct hfi_runner *runner) {
 
 bool hfi_upkeep_idle(const struct hfi_runner *runner) {
     if (!runner->looked || runner->sweep_out || runner->quarantine_out || runner->lost_out > 0 ||
-        !hfi_tidy_idle(runner) || !hfi_redriver_idle(runner))
+        !hfi_tidy_idle(runner) || !hfi_redriver_idle(runner) || !hfi_readmit_idle(runner))
         return false;
     for (size_t i = 0; i < runner->peer_count; i++) {
         if (runner->peers[i].gone)

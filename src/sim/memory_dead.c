@@ -47,7 +47,7 @@ static void settle(struct hfi_memory_dead *dead, struct verdict *verdict, int32_
     dead->task_id = task;
 }
 
-static struct hfi_memory_dead *last_death(struct hfi_memory *store, const struct hfi_job *job) {
+struct hfi_memory_dead *hfi_memory_last_death(struct hfi_memory *store, const struct hfi_job *job) {
     for (size_t i = store->deads.count; i > 0; i--) {
         struct hfi_memory_dead *dead = store->deads.items[i - 1];
         if (dead->job->id == job->id && dead->death.death_no == job->deaths)
@@ -74,7 +74,7 @@ static int check_requeue(struct hfi_memory *store, struct hfi_op_requeue *op, co
 
 int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op) {
     struct hfi_memory_job *row = hfi_memory_find(store, op->id);
-    struct hfi_memory_dead *dead = row ? last_death(store, row->job) : NULL;
+    struct hfi_memory_dead *dead = row ? hfi_memory_last_death(store, row->job) : NULL;
     struct hfi_hand hand;
     struct hfi_change change;
     struct hfi_staged staged;

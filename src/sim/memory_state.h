@@ -276,6 +276,8 @@ int hfi_memory_cancel(struct hfi_memory *store, struct hfi_op_cancel *op);
 /* memory_dead.c */
 struct hfi_memory_dead *hfi_memory_find_dead(struct hfi_memory *store, int64_t id);
 int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op);
+int hfi_memory_readmit(struct hfi_memory *store, struct hfi_op_readmit *op); /* memory_readmit.c */
+struct hfi_memory_dead *hfi_memory_last_death(struct hfi_memory *store, const struct hfi_job *job); /* NULL: none, or pruned */
 int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op);
 int hfi_memory_poison(struct hfi_memory *store, struct hfi_op_poison *op);
 int hfi_memory_settle(struct hfi_memory *store, struct hfi_op_settle *op);

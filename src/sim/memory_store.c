@@ -40,6 +40,7 @@ static int run(struct hfi_memory *store, struct hfi_op *op) {
         RUN(PRUNE, prune, hfi_memory_prune)
         RUN(UNUSED, unused, hfi_memory_unused)
         RUN(RELEASE, release, hfi_memory_release)
+        RUN(READMIT, readmit, hfi_memory_readmit)
         RUN(REDRIVE_TASK, redrive_task, hfi_memory_redrive_task)
         RUN(REDRIVE_STEP, redrive_step, hfi_memory_redrive_step)
         RUN(REDRIVE_CANCEL, redrive_cancel, hfi_memory_redrive_cancel)

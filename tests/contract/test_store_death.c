@@ -66,7 +66,7 @@ static void assert_alerts(int64_t id) {
     hfi_free(op.rows);
 }
 
-static void a_death_leaves_all_its_evidence_at_once(void **state) { /* S0.12, S0.13, S0.17, S0.32d */
+static void a_death_leaves_all_its_evidence_at_once(void **state) { /* S0.12, S0.13, S0.17, S0.32d, S2.22, S3.19 */
     (void)state;
     struct hf_job_spec spec = world_spec("charge", "money");
     spec.payload = "{}";
@@ -434,10 +434,114 @@ static void what_failed_elsewhere_is_done_here(void **state) { /* S2.32, S2.23 *
     assert_int_equal(world_do(&redrive.op), 0);
 }
 
+/* ------------------------------------------------------------------ deaths that are there already */
+
+static void a_death_that_is_there_already_is_not_told_again(void **state) { /* S0.19, S0.23 */
+    (void)state;
+    struct hf_outcome outcome;
+    struct hfi_op_apply op;
+    world_put_type("a");
+    struct hfi_job *job = world_start_type("a");
+    hfi_outcome_init(&outcome);
+    hfi_outcome_set(&outcome, HF_OUTCOME_FAILURE, HF_RETRY_NONE, HF_VERDICT_NEUTRAL, HF_CLASS_PERMANENT, "exit.1", "exit");
+    struct hfi_event event = {.kind = HFI_EVENT_FAILED, .outcome = &outcome};
+    assert_int_equal(world_apply_full(&job, event, &op), 0);
+    assert_false(op.existed);
+    int64_t first = op.dead_id;
+    struct hfi_op_requeue requeue = {.op = {.kind = HFI_OP_REQUEUE}, .id = job->id, .actor = "ann", .reason = "", .now = world.now};
+    assert_int_equal(world_do(&requeue.op), 0);
+    job = world_start_type("a");
+    job->deaths = 0; /* a record that has lost count, as after a restore: it dies its first death once more */
+    assert_int_equal(world_apply_full(&job, event, &op), 0);
+    assert_true(op.existed);
+    assert_int_equal(op.dead_id, first);
+    assert_int_equal(world_dead_count(-1), 1);
+    assert_int_equal(world_counts().alerts_unsent, 2); /* of the first time */
+}
+
+/* ------------------------------------------------------------------ quarantined jobs that can be run now */
+
+static struct hfi_rulebook *readers(const char *schema, bool release) {
+    struct hf_runner_options options;
+    struct hf_type_options type;
+    struct hfi_rulebook *book;
+    hf_runner_options_init(&options);
+    hf_type_options_init(&type);
+    type.kind = HF_KIND_NOOP;
+    type.name = "a";
+    type.schema = schema;
+    type.release_quarantined = release;
+    options.types = &type;
+    options.type_count = 1;
+    assert_int_equal(hfi_rulebook_new(&options, &book, NULL), 0);
+    return book;
+}
+
+static uint32_t readmit(const char *schema, bool release) {
+    struct hfi_rulebook *book = readers(schema, release);
+    struct hfi_op_readmit op = {.op = {.kind = HFI_OP_READMIT}, .book = book, .now = world.now, .limit = 2};
+    uint32_t readmitted = 0, pages = 0;
+    do {
+        assert_int_equal(world_do(&op.op), 0);
+        readmitted += op.readmitted;
+        assert_true(++pages < 20);
+    } while (op.more);
+    assert_int_equal(op.after_id, 0);
+    hfi_rulebook_free(book);
+    return readmitted;
+}
+
+/* Quarantines all that is due of type a as a node with that schema would. */
+static void quarantine(const char *type, const char *schema) {
+    struct hfi_rulebook *book = readers(schema, false);
+    struct hfi_job *jobs[16];
+    size_t count = world_claim(world_lane("default", "a"), 16, false, jobs);
+    for (size_t i = 0; i < count; i++) {
+        struct hfi_op_apply op = {.op = {.kind = HFI_OP_APPLY}, .job = jobs[i],
+                                  .event = {.kind = HFI_EVENT_QUARANTINED, .error_type = type, .now = world.now, .node = world.node}};
+        hfi_rulebook_for(book, jobs[i], &op.rules);
+        assert_int_equal(world_do(&op.op), 0);
+    }
+    hfi_rulebook_free(book);
+}
+
+static void quarantined_jobs_are_let_in_when_they_can_be_run(void **state) { /* R9, S1.14, S1.21 */
+    (void)state;
+    int64_t ids[5];
+    for (int i = 0; i < 5; i++)
+        ids[i] = world_put_type("a");
+    quarantine("unknown_type", "");
+    assert_int_equal(world_counts().quarantined, 5);
+    assert_int_equal(world_counts().dead, 0);
+    struct hfi_op_settle settle = {.op = {.kind = HFI_OP_SETTLE}, .dead_id = 1, .status = HF_DEAD_DISCARDED, .now = world.now};
+    struct hf_dead_action action = world_action("ann");
+    settle.action = &action;
+    assert_int_equal(world_do(&settle.op), 0);
+    assert_int_equal(readmit("", false), 0); /* by choice only */
+    assert_int_equal(readmit("", true), 4);  /* not what a person has decided about */
+    assert_int_equal(world_job(ids[0])->state, HF_JOB_QUARANTINED);
+    for (int i = 1; i < 5; i++) {
+        assert_int_equal(world_job(ids[i])->state, HF_JOB_PENDING);
+        assert_int_equal(world_dead(i + 1)->status, HF_DEAD_REDRIVEN);
+        assert_string_equal(world_dead(i + 1)->settled_by, "holdfast");
+        assert_int_equal(world_dead(i + 1)->new_job_id, ids[i]);
+    }
+    assert_int_equal(readmit("", true), 0);
+    quarantine("payload.unreadable", "v1");
+    assert_int_equal(world_counts().quarantined, 5);
+    assert_int_equal(readmit("v1", true), 0); /* for the same reason it would be back at once */
+    assert_int_equal(readmit("v2", true), 4);
+    quarantine("payload.unreadable", "v2");
+    assert_int_equal(readmit("v2", true), 0);
+    assert_int_equal(world_dead(10)->death_no, 3);
+}
+
 WORLD_MAIN(WORLD_TEST(a_death_leaves_all_its_evidence_at_once),
            WORLD_TEST(failures_before_the_last_leave_no_dead_letter_and_no_alert),
            WORLD_TEST(hostile_error_texts_are_cleaned_and_cut), WORLD_TEST(the_full_text_can_be_kept_out),
            WORLD_TEST(a_quarantined_job_never_ran),
            WORLD_TEST(a_message_that_never_was_a_job_has_one_letter), WORLD_TEST(a_death_puts_what_it_sets_off),
            WORLD_TEST(only_what_it_asks_for_is_forwarded), WORLD_TEST(a_copy_that_dies_goes_in_no_circle),
-           WORLD_TEST(what_was_forwarded_is_not_done_here_as_well), WORLD_TEST(what_failed_elsewhere_is_done_here))
+           WORLD_TEST(what_was_forwarded_is_not_done_here_as_well), WORLD_TEST(what_failed_elsewhere_is_done_here),
+           WORLD_TEST(a_death_that_is_there_already_is_not_told_again),
+           WORLD_TEST(quarantined_jobs_are_let_in_when_they_can_be_run))

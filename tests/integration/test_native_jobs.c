@@ -294,12 +294,107 @@ static void a_rejection_after_a_call_is_counted(void **state) {
     }
 }
 
+/* ------------------------------------------------------------------ death handlers */
+
+static struct {
+    unsigned told, failed;
+    struct hf_dead_view seen;
+    char message[64], tags[16], payload[8];
+    size_t length;
+} death;
+
+static enum hf_result dies(struct hf_work *work, void *user) {
+    (void)user;
+    return hf_work_permanent(work, "order.bad", "no such \xff article");
+}
+
+/* S2.19: it is given the whole record. */
+static enum hf_result hears(struct hf_work *work, void *user) {
+    struct hf_dead *dead = NULL;
+    (void)user;
+    if (hf_work_death(work, &dead, NULL) != 0)
+        return hf_work_failed(work, "no.letter", "it was not given");
+    death.seen = *hf_dead_look(dead);
+    death.length = death.seen.payload_length;
+    snprintf(death.message, sizeof death.message, "%s", death.seen.error_message);
+    snprintf(death.tags, sizeof death.tags, "%s", hf_work_tags(work));
+    bool same = death.length == 0;
+    if (!same) {
+        size_t length;
+        const void *bytes = hf_work_payload(work, &length);
+        same = length == death.length && memcmp(bytes, death.seen.payload, length) == 0;
+    }
+    hf_dead_free(dead);
+    death.told++;
+    return same ? hf_work_ok(work, NULL, 0) : hf_work_permanent(work, "other.bytes", "not verbatim");
+}
+
+static enum hf_result breaks(struct hf_work *work, void *user) {
+    (void)user;
+    death.failed++;
+    return hf_work_failed(work, "handler.broken", "it always does");
+}
+
+/* S2.18, S2.19, S2.21, S2.36, I79, S1.24: run once for its death, isolated; its failure changes nothing about the job. */
+static void death_handlers_hear_of_their_deaths(void **state) {
+    static const struct hf_curve_options once = {.size = sizeof once, .max_executions = 1};
+    struct hf_store *store = open_store("deaths.db");
+    struct hf_type_options order = hf_type_native("order"), mail = hf_type_native("mail"), on_mail = mail;
+    struct hf_runner_options options;
+    struct hf_runner *runner = NULL;
+    struct hf_runner_counts counts;
+    struct hf_dead *dead = NULL;
+    (void)state;
+    hf_runner_options_init(&options);
+    options.until_idle = true;
+    assert_int_equal(hf_runner_new(store, &options, &runner, &error), 0);
+    assert_int_equal(hf_runner_register(runner, &order, dies, NULL, &error), 0);
+    assert_int_equal(hf_runner_register(runner, &mail, dies, NULL, &error), 0);
+    assert_int_equal(hf_runner_on_death(runner, &order, hears, NULL, &error), 0);
+    assert_int_equal(hf_runner_on_death(runner, &order, hears, NULL, &error), HF_EEXIST);
+    on_mail.curve = &once;
+    assert_int_equal(hf_runner_on_death(runner, &on_mail, breaks, NULL, &error), 0);
+    struct hf_job_spec spec = hf_job_of("order", "");
+    spec.tags = "vip";
+    assert_int_equal(hf_enqueue(store, &spec, NULL, NULL, &error), 0); /* 1: an empty payload */
+    enqueue(store, "mail", NULL);                                      /* 2 */
+    assert_int_equal(hf_runner_run(runner, &error), 0);
+    hf_runner_counts_init(&counts);
+    hf_runner_look(runner, &counts);
+    assert_int_equal(death.told, 1);
+    assert_int_equal(death.failed, 1);
+    assert_int_equal(counts.died, 3); /* two jobs, and the handler that broke */
+    assert_int_equal(counts.death_lines, 3);
+    assert_int_equal(counts.forwarded, 1);
+    assert_int_equal(counts.forward_failed, 1);
+    assert_int_equal(death.seen.job_id, 1);
+    assert_int_equal(death.seen.executions, 1);
+    assert_int_equal(death.seen.max_executions, 6);
+    assert_int_equal(death.length, 0);
+    assert_string_equal(death.tags, "vip");
+    assert_string_equal(death.message, "no such \xef\xbf\xbd article");
+    assert_int_equal(hf_dead_get(store, 2, &dead, &error), 0);
+    assert_int_equal(hf_dead_look(dead)->status, HF_DEAD_DEAD);
+    assert_int_equal(hf_dead_forward_count(dead), 1);
+    hf_dead_free(dead);
+    struct hf_forward_list *list = NULL;
+    assert_int_equal(hf_forward_list_open(store, &list, &error), 0);
+    assert_int_equal(hf_forward_list_count(list), 1);
+    assert_string_equal(hf_forward_list_at(list, 0)->name, "handler");
+    assert_int_equal(hf_forward_list_at(list, 0)->taken, 2);
+    assert_int_equal(hf_forward_list_at(list, 0)->failed, 1);
+    hf_forward_list_free(list);
+    hf_runner_free(runner);
+    hf_store_close(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hanging_handlers_take_no_hostages),
         cmocka_unit_test(no_failure_looks_like_success),
         cmocka_unit_test(a_drain_gives_back_uncounted),
         cmocka_unit_test(a_rejection_after_a_call_is_counted),
+        cmocka_unit_test(death_handlers_hear_of_their_deaths),
     };
     hf_log_set(HF_LOG_ERROR, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

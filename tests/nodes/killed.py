@@ -8,6 +8,18 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import reader
 
 
+# A death and what it sets off are one transaction: each has its handler's job and its copy, once, and all have run.
+FORWARDS = [
+    ("deaths without their two jobs", "SELECT count(*) FROM dead_letters d WHERE d.type = 'bad' AND "
+     "(SELECT count(*) FROM forwards f JOIN jobs j ON j.id = f.job_id WHERE f.dead_id = d.id) <> 2"),
+    ("jobs of no death", "SELECT count(*) FROM job_specs s WHERE s.source = 'holdfast.dead' AND s.id NOT IN "
+     "(SELECT job_id FROM forwards)"),
+    ("copies that have not succeeded", "SELECT count(*) FROM forwards WHERE outcome IS NOT 'succeeded'"),
+    ("counts that are off", "SELECT count(*) FROM forward_counts c WHERE taken <> forwarded + failed OR taken <> "
+     "(SELECT count(*) FROM forwards f WHERE f.name = c.name)"),
+]
+
+
 class Sink(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -51,6 +63,10 @@ def check(path, first, second):
             wrong.append("job %d still runs" % identity)
         elif job[2] == "ok" and job[1] == reader.SUCCEEDED and ran.get(identity, 0) not in (job[4], job[4] - 1):
             wrong.append("job %d has %d executions, %d ran" % (identity, job[4], ran.get(identity, 0)))
+    for name, sql in FORWARDS:
+        rows = reader.ask(path, sql)
+        if rows:
+            wrong.append("%s: %d" % (name, rows))
     due = reader.ask(path, "SELECT count(*) FROM jobs WHERE state = 0 AND run_at_us <= unixepoch('subsec') * 1000000")
     if due:
         wrong.append("%d due jobs are left" % due)

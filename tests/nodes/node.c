@@ -64,6 +64,16 @@ static enum hf_result run_bad(struct hf_work *work, void *user) {
     return hf_work_permanent(work, "bad.always", "no use");
 }
 
+/* What a death of type "bad" sets off. */
+static enum hf_result run_death(struct hf_work *work, void *user) {
+    struct hf_dead *dead = NULL;
+    (void)user;
+    must(hf_work_death(work, &dead, &error), "death");
+    bool right = strcmp(hf_dead_look(dead)->type, "bad") == 0;
+    hf_dead_free(dead);
+    return right ? hf_work_ok(work, NULL, 0) : hf_work_permanent(work, "bad.letter", "another one's");
+}
+
 static enum hf_result run_burn(struct hf_work *work, void *user) {
     char go[600];
     volatile unsigned spin = 0;
@@ -102,6 +112,8 @@ static struct hf_runner *new_runner(struct hf_runner_options *options) {
         type.execution_timeout_ms = 0;
         must(hf_runner_register(runner, &type, types[i].run, NULL, &error), "type");
     }
+    struct hf_type_options bad = hf_type_native("bad");
+    must(hf_runner_on_death(runner, &bad, run_death, NULL, &error), "death handler");
     return runner;
 }
 
@@ -113,7 +125,15 @@ static void run_until_idle(const char *sink) {
     webhook.collapse_ms = 0;
     webhook.name = "ops";
     webhook.url = sink;
+    struct hf_forward_options copies;
+    hf_forward_options_init(&copies);
+    copies.name = "copies";
+    copies.type = "bad";
+    copies.to_queue = "copies";
+    copies.to_type = "ok";
     hf_runner_options_init(&options);
+    options.forwards = &copies;
+    options.forward_count = 1;
     options.until_idle = true;
     options.workers = 4;
     options.curve = &at_once;
@@ -177,7 +197,7 @@ static void scenario(const char *sink, long nth) {
     run_until_idle(sink);
     mended = true;
     for (size_t i = 0; i < bad_count; i++) {
-        must(hf_store_requeue_job(store, bad[i], "test", "mended", false, &error), "requeue");
+        must(hf_store_requeue_job(store, bad[i], "test", "mended", HF_REQUEUE_FORCE, &error), "requeue");
         say("requeued %" PRId64, bad[i]);
     }
     run_until_idle(sink);

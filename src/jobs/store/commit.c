@@ -46,6 +46,7 @@ static int run(struct hfi_sqlite *store, struct hfi_op *op) {
         RUN(PRUNE, prune)
         RUN(UNUSED, unused)
         RUN(RELEASE, release)
+        RUN(READMIT, readmit)
         RUN(REDRIVE_TASK, redrive_task)
         RUN(REDRIVE_STEP, redrive_step)
         RUN(REDRIVE_CANCEL, redrive_cancel)

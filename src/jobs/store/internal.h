@@ -240,6 +240,8 @@ int hfi_sqlite_pace_write(struct hfi_sqlite *store, const struct hfi_sqlite_pace
 int hfi_sqlite_pace_look(struct hfi_sqlite *store, struct hfi_sqlite_pace *pace, struct hf_wall now); /* may make a digest */
 int hfi_sqlite_storm_seal(struct hfi_sqlite *store, int64_t lead, struct hf_wall now, int64_t collapse_us);
 
+int hfi_sqlite_op_readmit(struct hfi_sqlite *store, struct hfi_op_readmit *op); /* readmit.c */
+
 /* forward.c: what a death sets off besides its alerts */
 int hfi_sqlite_forward(struct hfi_sqlite *store, const struct hfi_change *change, const struct hfi_forwards *forwards,
                        int64_t dead_id);

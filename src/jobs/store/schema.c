@@ -77,7 +77,7 @@ static const char version_1_deaths[] =
     " trace_context TEXT, tags TEXT, error_class TEXT, error_type TEXT, error_message TEXT, detail TEXT, rule TEXT,"
     " cause TEXT, node TEXT, fingerprint TEXT, job_created_at_us INTEGER, dead_at_us INTEGER NOT NULL, payload BLOB,"
     " settled_at_us INTEGER, settled_by TEXT, settled_reason TEXT, new_job_id INTEGER, new_job_outcome TEXT,"
-    " payload_cut INTEGER NOT NULL DEFAULT 0, task_id INTEGER, origin TEXT) STRICT;"
+    " payload_cut INTEGER NOT NULL DEFAULT 0, task_id INTEGER, origin TEXT, schema TEXT) STRICT;"
     "CREATE UNIQUE INDEX dead_once ON dead_letters(job_id, death_no) WHERE job_id IS NOT NULL;"
     "CREATE UNIQUE INDEX dead_message ON dead_letters(source, source_message_id) WHERE job_id IS NULL"
     " AND origin IS NULL;"

@@ -138,9 +138,9 @@
                 "type, queue, downstream, breaker_key, limit_key, priority, content_type, policy_id, max_executions, " \
                 "execution_timeout_ms, executions, failures, executions_allowed, root_id, idempotency_key, "           \
                 "unique_key, correlation_id, trace_context, tags, error_class, error_type, error_message, detail, "    \
-                "rule, cause, node, fingerprint, job_created_at_us, dead_at_us, payload, payload_cut) VALUES (?1, "    \
+                "rule, cause, node, fingerprint, job_created_at_us, dead_at_us, payload, payload_cut, schema) VALUES (?1, "    \
                 "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, "     \
-                "?26, ?27, ?28, ?29, ?30, ?31, (SELECT name FROM nodes WHERE id = ?32), ?33, ?34, ?35, ?36, ?37)")     \
+                "?26, ?27, ?28, ?29, ?30, ?31, (SELECT name FROM nodes WHERE id = ?32), ?33, ?34, ?35, ?36, ?37, ?38)")     \
     X(DEAD_OF_JOB, "SELECT id, status, new_job_id FROM dead_letters WHERE job_id = ?1 AND death_no = ?2")              \
     X(DEAD_OF_MESSAGE, "SELECT id FROM dead_letters WHERE job_id IS NULL AND origin IS NULL "                           \
                        "AND source = ?1 AND source_message_id = ?2")                                                   \
@@ -167,6 +167,10 @@
                    "WHERE id = ?1")                                                                                    \
     X(AUDIT_ADD, "INSERT INTO audit(at_us, actor, action, subject, subject_id, reason, detail) "                       \
                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                                                \
+    X(QUARANTINED_AFTER, "SELECT id FROM jobs WHERE (state = 1 OR state > 3) AND state = 5 AND id > ?1 "               \
+                         "ORDER BY id LIMIT ?2")                                                                       \
+    X(QUARANTINED_WHY, "SELECT d.type, d.cause, d.schema FROM jobs j JOIN dead_letters d ON d.job_id = j.id "          \
+                       "AND d.death_no = j.deaths WHERE j.id = ?1 AND j.state = 5 AND d.status = 0")                   \
     X(FORWARD_FIND, "SELECT 1 FROM forwards WHERE dead_id = ?1 AND name = ?2")                                         \
     X(FORWARD_ADD, "INSERT INTO forwards(dead_id, name, job_id) VALUES (?1, ?2, ?3)")                                  \
     X(FORWARD_COUNT, "INSERT INTO forward_counts VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET "            \

@@ -9,7 +9,7 @@
 
 struct hfi_undo_entry {
     struct hfi_op *op;
-    int64_t after_id;                  /* SWEEP, RELEASE */
+    int64_t after_id;                  /* SWEEP, RELEASE, READMIT */
     struct hfi_downstream_state state; /* DOWNSTREAM */
     struct hfi_walk walk;              /* UNUSED */
 };
@@ -34,6 +34,8 @@ int hfi_undo_note(struct hfi_undo *undo, struct hfi_op *op) {
         entry->after_id = ((struct hfi_op_release *)whole)->after_id;
     if (op->kind == HFI_OP_UNUSED)
         entry->walk = ((struct hfi_op_unused *)whole)->walk;
+    if (op->kind == HFI_OP_READMIT)
+        entry->after_id = ((struct hfi_op_readmit *)whole)->after_id;
     if (op->kind == HFI_OP_DOWNSTREAM)
         entry->state = ((struct hfi_op_downstream *)whole)->state;
     return 0;
@@ -72,6 +74,9 @@ static void restore(struct hfi_undo_entry *entry) {
         break;
     case HFI_OP_RELEASE:
         ((struct hfi_op_release *)op)->after_id = entry->after_id;
+        break;
+    case HFI_OP_READMIT:
+        ((struct hfi_op_readmit *)op)->after_id = entry->after_id;
         break;
     case HFI_OP_QUARANTINE:
         DROP(hfi_op_quarantine, notes, note_count);

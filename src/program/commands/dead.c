@@ -79,9 +79,10 @@ static void show_forwards(const struct hf_dead *dead, json_t *object) {
     json_t *items = object ? json_array() : NULL;
     for (size_t i = 0; i < hf_dead_forward_count(dead); i++) {
         const struct hf_dead_forward *forward = hf_dead_forward_at(dead, i);
+        bool handled = strcmp(forward->name, "handler") == 0;
         if (!object) {
-            hfi_say("%s %s as job %lld: %s", strcmp(forward->name, "handler") == 0 ? "told its" : "forwarded by", forward->name,
-                    (long long)forward->job_id, forward->outcome[0] ? forward->outcome : "not yet done");
+            hfi_field(handled ? "handled" : "forwarded", "by %s as job %lld: %s", forward->name, (long long)forward->job_id,
+                      forward->outcome[0] ? forward->outcome : "not yet done");
             continue;
         }
         json_t *item = json_object();

@@ -201,6 +201,8 @@ static void build_type(struct hfi_config *config, const struct hfi_job_setting *
     to->abandon_after_ms = from->abandon_after_ms;
     to->payload = payloads[from->payload];
     to->labels = from->labels;
+    to->schema = from->schema;
+    to->release_quarantined = from->release_quarantined;
     to->url = from->url;
     to->body_field = from->body_field;
     build_handler(config, from, to);

@@ -101,7 +101,7 @@ enum hfi_job_kind { HFI_JOB_HTTP, HFI_JOB_EXEC, HFI_JOB_NOOP, HFI_JOB_PLUGIN };
 struct hfi_job_setting {
     struct hfi_item item;
     int kind;
-    const char *queue, *downstream, *method, *path, *query, *directory, *labels, *url, *body_field, *library;
+    const char *queue, *downstream, *method, *path, *query, *directory, *labels, *schema, *url, *body_field, *library;
     int isolate, payload;
     int64_t max_memory, max_cpu_ms;
     uint32_t max_files, max_processes;
@@ -110,6 +110,7 @@ struct hfi_job_setting {
     struct hfi_items rules;
     struct hfi_curve_setting curve;
     int64_t execution_timeout_ms, kill_grace_ms, heartbeat_timeout_ms, abandon_after_ms;
+    bool release_quarantined;
     bool repeatable, send_key;
 };
 struct hfi_outbox_setting {
