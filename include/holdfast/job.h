@@ -99,6 +99,12 @@ struct hf_job_spec {
     const int64_t *after_jobs;
     uint32_t after_count;        /* ≤ HF_AFTER_MAX */
     bool after_on_end;
+    /*
+     * With a per_host downstream, which has to be named then: a URL at the host that the job calls, of which scheme, host
+     * and port count; hf_type_host makes one. The job is parked with that host from the start. NULL: from the first
+     * execution on that tells which it is. An outbox does not carry it: the relay works it out.
+     */
+    const char *host_url;
 };
 static inline void hf_job_spec_init(struct hf_job_spec *spec) {
     memset(spec, 0, sizeof *spec);

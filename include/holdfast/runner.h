@@ -175,6 +175,13 @@ static inline void hf_type_options_init(struct hf_type_options *options) {
  * library of a plugin, runs nothing of it but its entry. Native types count as having a handler. Any thread. Since 0.1.
  */
 HF_API int hf_type_check(const struct hf_type_options *options, struct hf_error *error);
+/*
+ * Which host a job of that http type would call with that payload: the type's `url` with the payload's fields, scheme, host
+ * and port alone, for host_url of struct hf_job_spec. `text` has HF_HOST_LENGTH bytes. HF_ENOENT: the type has no url.
+ * HF_EINVAL: the payload gives none. HF_ENOMEM. Pure; any thread. Since 0.1.
+ */
+#define HF_HOST_LENGTH 280
+HF_API int hf_type_host(const struct hf_type_options *options, const void *payload, size_t length, char *text);
 
 /* The same in one line, for a handler in C. */
 static inline struct hf_type_options hf_type_native(const char *name) {

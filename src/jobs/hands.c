@@ -103,7 +103,7 @@ int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snaps
         .type = snapshot->type,
         .queue = snapshot->queue,
         .downstream = snapshot->downstream,
-        .breaker_key = snapshot->breaker_key,
+        .breaker_key = action->payload ? snapshot->downstream : snapshot->breaker_key, /* it may call another host now */
         .limit_key = snapshot->limit_key,
         .unique_key = snapshot->unique_key,
         .idempotency_key = snapshot->idempotency_key,

@@ -239,6 +239,22 @@ static int check_unique(const struct hf_job_spec *spec, struct hf_wall now, stru
     return 0;
 }
 
+/* Its breaker is that of the downstream, or that of one host of it. */
+static int check_host(const struct hf_job_spec *spec, struct hfi_spec_room *room, struct hfi_job *job, struct hf_error *error) {
+    struct hfi_url url;
+    job->breaker_key = job->downstream;
+    if (!spec->host_url || !spec->host_url[0])
+        return 0;
+    if (!job->downstream[0])
+        return hfi_fail(error, HF_EINVAL, "host_url", "name the downstream too", "it is a host of no downstream");
+    const char *wrong = hfi_url_split(spec->host_url, &url);
+    if (wrong)
+        return hfi_fail(error, HF_EINVAL, "host_url", "write https://host[:port]", "%s", wrong);
+    hfi_host_key_print(&url, job->downstream, room->breaker_key);
+    job->breaker_key = room->breaker_key;
+    return 0;
+}
+
 /* Whether they exist is the store's to say. */
 static int check_after(const struct hf_job_spec *spec, struct hfi_spec_room *room, struct hf_error *error) {
     if (spec->after_count > 0 && spec->on_conflict == HF_UNIQUE_REPLACE)
@@ -342,6 +358,5 @@ int hfi_spec_check(const struct hf_job_spec *given, struct hf_wall now, uint32_t
         job->reason = "parents";
     }
     job->limit_key = room->limit_key;
-    job->breaker_key = job->downstream;
-    return code;
+    return code == 0 ? check_host(&spec, room, job, error) : code;
 }

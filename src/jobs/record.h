@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "holdfast/job.h"
 #include "jobs/curve.h"
+#include "resilience/key.h"
 
 /*
  * The job record of 3.1, as every store keeps it. Times µs UTC, 0 = none. Texts are never NULL ("" = absent), except in
@@ -87,6 +88,7 @@ const char *hfi_unique_unscope(const char *scope, struct hfi_job *job);
 struct hfi_spec_room {
     struct hfi_curve curve; /* given with the job; max_executions 0: none was */
     char limit_key[HFI_LIMIT_MAX + 1];
+    char breaker_key[HFI_HOST_KEY_LENGTH]; /* with a host_url */
     bool replace;          /* HF_UNIQUE_REPLACE */
     int64_t after[HF_AFTER_MAX]; /* what it waits for */
     uint32_t after_count;

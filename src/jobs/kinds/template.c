@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Puts fields of a payload into the call of an http job. Must never let a value change anything but its own place: no
- * other path, no second parameter, no header of its own, no host but where the type gives it the choice. Loop thread.
+ * other path, no second parameter, no header of its own, no host but where the type gives it the choice. Loop thread;
+ * the host alone, any.
  */
 #include "jobs/kinds/template.h"
 
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "resilience/key.h"
 #include "resilience/target.h"
 
 #define NAME_MAX_BYTES 100
@@ -188,6 +190,26 @@ static json_t *parse(const void *payload, size_t length, struct hf_error *error)
         return NULL;
     }
     return fields;
+}
+
+int hf_type_host(const struct hf_type_options *options, const void *payload, size_t length, char *text) {
+    struct hfi_keep keep = {NULL};
+    struct hfi_url url;
+    const char *filled = options ? options->url : NULL;
+    json_t *fields = NULL;
+    int code = filled && text ? 0 : HF_ENOENT;
+    if (code == 0 && has_field(filled)) {
+        struct hf_error error = hf_error_none();
+        fields = parse(payload, length, &error);
+        code = fields ? fill(fields, &keep, URL, &filled, &error) : error.code;
+    }
+    if (code == 0 && hfi_url_split(filled, &url) != NULL)
+        code = HF_EINVAL;
+    if (code == 0)
+        hfi_key_print(&url, text);
+    json_decref(fields);
+    hfi_keep_free(&keep);
+    return code;
 }
 
 int hfi_templates_fill(const struct hf_type_options *type, const void *payload, size_t length, struct hfi_keep *keep,

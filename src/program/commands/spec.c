@@ -385,6 +385,20 @@ int hfi_spec_check_limit(const struct hf_job_spec *spec, const struct hfi_config
     return HF_EINVAL;
 }
 
+/* The host that it calls at a per_host downstream: a dead one keeps back its own jobs only. A payload that gives none is
+   not refused here; its execution says what is wrong. */
+static void name_host(struct hfi_spec *to, const struct hfi_config *config) {
+    struct hf_job_spec *spec = &to->spec;
+    const struct hf_runner_options *runner = &config->runner;
+    const struct hfi_downstream_setting *downstream = hfi_config_downstream(config, spec->downstream);
+    if (!downstream || !downstream->per_host)
+        return;
+    for (size_t i = 0; i < runner->type_count; i++)
+        if (strcmp(runner->types[i].name, spec->type) == 0 &&
+            hf_type_host(&runner->types[i], spec->payload, spec->payload_length, to->host) == 0)
+            spec->host_url = to->host;
+}
+
 void hfi_spec_complete(struct hfi_spec *to, const struct hfi_config *config) {
     struct hf_job_spec *spec = &to->spec;
     const struct hfi_job_setting *job = hfi_config_job(config, spec->type);
@@ -402,6 +416,8 @@ void hfi_spec_complete(struct hfi_spec *to, const struct hfi_config *config) {
                 spec->max_executions = policy.max_executions;
         }
     }
+    if (job)
+        name_host(to, config);
     if (spec->curve_length > 0)
         spec->curve_ms = to->waits;
     if (spec->after_count > 0)

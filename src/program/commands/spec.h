@@ -13,6 +13,7 @@ struct hfi_spec {
     struct hf_job_spec spec;
     int64_t waits[HF_CURVE_MAX];
     int64_t after[HF_AFTER_MAX];
+    char host[HF_HOST_LENGTH];
     bool due_in; /* said as a wait, not as a time */
 };
 

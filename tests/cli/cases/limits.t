@@ -65,3 +65,18 @@ E bad.yaml:5:3: limits.slow: a burst of 100000 takes more than a year to come ba
 W bad.yaml:7:43: queues.q.global_concurrency: a node reserves 4 slots, but 3 jobs run at once in the whole store (lower concurrency, or raise global_concurrency) [queue.concurrency]
 bad.yaml: 4 errors, 1 warning
 [2]
+
+# 3.4: a job at a per_host downstream waits with the host that its payload names, from the start.
+file hosts.yaml
+store: sqlite:hosts.db
+downstreams: {hooks: {per_host: true}, fixed: {url: "http://127.0.0.1:9"}}
+jobs:
+  hook: {kind: http, downstream: hooks, url: "{url}"}
+  order: {kind: http, downstream: fixed, path: /in}
+end
+$ holdfast --config hosts.yaml enqueue hook '{"url": "http://Dead.example:80/in?key=1"}'
+1
+$ printf '{"type":"hook","payload":{"url":"https://a.example/x"}}\n{"type":"hook","payload":{"link":1}}\n{"type":"order"}\n' | holdfast --config hosts.yaml enqueue --ndjson
+3 jobs enqueued
+$ python3 -c "import sqlite3; print(*[row[0] for row in sqlite3.connect('hosts.db').execute('select breaker_key from lanes order by id')])"
+http://dead.example#hooks https://a.example#hooks hooks fixed

@@ -228,6 +228,10 @@ static void complete(struct reading *reading) {
         spec->queue = type->options.queue;
     if (!spec->downstream || !*spec->downstream)
         spec->downstream = type->options.downstream;
+    /* A url makes the type's downstream one of many hosts; any other one is the row's own affair. */
+    if (type->options.url && strcmp(spec->downstream, type->options.downstream) == 0 &&
+        hf_type_host(&type->options, spec->payload, spec->payload_length, reading->row->host) == 0)
+        spec->host_url = reading->row->host;
     if (spec->curve_length == 0)
         reading->row->put.curve = hfi_rulebook_policy(book, spec->type, spec->queue);
 }

@@ -47,6 +47,7 @@ struct hfi_outbox_row {
     struct hfi_put put;
     struct hfi_spec_room room;
     int64_t waits[HF_CURVE_MAX];
+    char host[HF_HOST_LENGTH];         /* of its spec */
     char *block;                       /* of its texts and payload */
     size_t bytes;                      /* of all that is kept of it */
 };
