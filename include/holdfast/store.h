@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "guard.h"
 #include "job.h"
 
 HF_BEGIN
@@ -174,6 +175,22 @@ HF_API void hf_downstream_list_free(struct hf_downstream_list *list);
 /* Writes control for every node; they adopt it within a poll. isolate needs a reason. for_ms 0 = until closed. */
 HF_API int hf_store_isolate_downstream(struct hf_store *store, const char *key, int64_t for_ms, const char *reason, struct hf_error *error);
 HF_API int hf_store_close_downstream(struct hf_store *store, const char *key, struct hf_error *error);
+
+/*
+ * How long the phases of a downstream's attempts took, each by itself (guard.h), and the attempts in whole: those that ended
+ * an execution of the newest jobs, up to 5,000 executions of any downstream, whichever node ran them. Calls that no job
+ * made are in no store. Since 0.1.
+ */
+struct hf_phases_view {
+    uint32_t size;
+    struct hf_latency_view resolve, connect, tls, first_byte, total;
+};
+static inline void hf_phases_view_init(struct hf_phases_view *view) {
+    memset(view, 0, sizeof *view);
+    view->size = (uint32_t)sizeof *view;
+}
+/* `key`: its name, or that of one of its hosts, as in struct hf_downstream_row; of an unknown one all are empty. */
+HF_API int hf_store_look_phases(struct hf_store *store, const char *key, struct hf_phases_view *view, struct hf_error *error);
 
 /* One line of the doctor's report. */
 typedef void (*hf_doctor_fn)(bool is_error, const char *check, const char *text, const char *fix, void *user);

@@ -28,25 +28,34 @@ static int64_t add(struct hfi_histogram *histogram, int64_t from_us, int64_t end
     return end_us > from_us ? end_us : from_us;
 }
 
-void hfi_phases_add(struct hfi_phase_histograms *_Atomic *place, const struct hfi_phases *phases) {
-    struct hfi_phase_histograms *histograms = made(place);
-    if (histograms == NULL)
-        return;
+static void add_all(struct hfi_phase_histograms *histograms, const struct hfi_phases *phases) {
     int64_t at_us = add(&histograms->resolve, 0, phases->resolve_us);
     at_us = add(&histograms->connect, at_us, phases->connect_us);
     at_us = add(&histograms->tls, at_us, phases->tls_us);
     add(&histograms->first_byte, at_us, phases->first_byte_us);
 }
 
-static struct hf_latency_view look(const struct hfi_histogram *histogram) {
+void hfi_phases_add(struct hfi_phase_histograms *_Atomic *place, const struct hfi_phases *phases) {
+    struct hfi_phase_histograms *histograms = made(place);
+    if (histograms != NULL)
+        add_all(histograms, phases);
+}
+
+void hfi_phases_tally(struct hfi_phase_tally *tally, const struct hfi_phases *phases) {
+    add_all(&tally->phases, phases);
+    if (phases->total_us >= 0)
+        hfi_histogram_add(&tally->total, phases->total_us);
+}
+
+struct hf_latency_view hfi_latency_look(const struct hfi_histogram *histogram) {
     return (struct hf_latency_view){hfi_histogram_total(histogram), hfi_histogram_quantile(histogram, 500),
                                     hfi_histogram_quantile(histogram, 950), hfi_histogram_quantile(histogram, 990)};
 }
 
 void hfi_phases_look(const struct hfi_phase_histograms *histograms, struct hf_downstream_view *view) {
     const struct hf_latency_view none = {0, -1, -1, -1};
-    view->resolve = histograms != NULL ? look(&histograms->resolve) : none;
-    view->connect = histograms != NULL ? look(&histograms->connect) : none;
-    view->tls = histograms != NULL ? look(&histograms->tls) : none;
-    view->first_byte = histograms != NULL ? look(&histograms->first_byte) : none;
+    view->resolve = histograms != NULL ? hfi_latency_look(&histograms->resolve) : none;
+    view->connect = histograms != NULL ? hfi_latency_look(&histograms->connect) : none;
+    view->tls = histograms != NULL ? hfi_latency_look(&histograms->tls) : none;
+    view->first_byte = histograms != NULL ? hfi_latency_look(&histograms->first_byte) : none;
 }

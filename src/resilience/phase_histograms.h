@@ -13,6 +13,14 @@ struct hfi_phase_histograms {
     struct hfi_histogram resolve, connect, tls, first_byte;
 };
 
+/* Of one count, for who adds alone; zeros are empty. */
+struct hfi_phase_tally {
+    struct hfi_phase_histograms phases;
+    struct hfi_histogram total;
+};
+void hfi_phases_tally(struct hfi_phase_tally *tally, const struct hfi_phases *phases);
+struct hf_latency_view hfi_latency_look(const struct hfi_histogram *histogram);
+
 /* Was any phase reached? Attempts of guarded functions know none. */
 static inline bool hfi_phases_any(const struct hfi_phases *phases) {
     return phases->resolve_us >= 0 || phases->connect_us >= 0 || phases->tls_us >= 0 || phases->first_byte_us >= 0;

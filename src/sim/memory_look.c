@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "jobs/views.h"
+#include "resilience/phase_histograms.h"
 #include "sim/memory_state.h"
 
 struct hf_wall hfi_memory_now(const struct hfi_memory *store) {
@@ -151,6 +152,26 @@ static int add_limit(struct hf_limit_list *list, struct hf_limit_view *view) {
     hfi_text_copy(name, length + 1 < sizeof name ? length + 1 : sizeof name, view->name);
     view->name = name;
     return hfi_limit_list_add(list, view);
+}
+
+int hfi_memory_look_phases(struct hfi_store *self, const char *key, struct hfi_phase_tally *tally, struct hf_error *error) {
+    struct hfi_memory *store = hfi_memory_of(self);
+    size_t seen = 0;
+    (void)error;
+    pthread_mutex_lock(&store->lock);
+    for (size_t at = store->jobs.count; at > 0 && seen < HFI_PHASE_ROWS; at--) {
+        const struct hfi_memory_job *row = store->jobs.items[at - 1];
+        bool fits = strcmp(row->job->downstream, key) == 0 || strcmp(row->job->breaker_key, key) == 0;
+        for (const struct hfi_memory_past *past = row->first; past; past = past->next, seen++) {
+            const struct hfi_history *history = &past->history;
+            struct hfi_phases phases = {history->resolve_us, history->connect_us, history->tls_us, history->first_byte_us,
+                                        history->total_us};
+            if (fits && history->total_us >= 0)
+                hfi_phases_tally(tally, &phases);
+        }
+    }
+    pthread_mutex_unlock(&store->lock);
+    return 0;
 }
 
 int hfi_memory_list_limits(struct hfi_store *self, struct hf_limit_list **list, struct hf_error *error) {

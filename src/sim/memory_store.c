@@ -173,6 +173,7 @@ static const struct hfi_store_ops memory_ops = {
     .list_queues = hfi_memory_list_queues,
     .list_limits = hfi_memory_list_limits,
     .list_forwards = hfi_memory_list_forwards,
+    .look_phases = hfi_memory_look_phases,
     .list_downstreams = hfi_memory_list_downstreams,
     .list_dead = hfi_memory_list_dead,
     .get_dead = hfi_memory_get_dead,

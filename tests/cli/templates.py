@@ -76,6 +76,10 @@ def values_in_their_places(folder):
         shown = show(folder, job)
         assert shown['state'] == 'quarantined' and shown['error_class'] == 'poison' and shown['executions'] == 0, shown # S3.14
         assert shown['error_type'] in ('payload.field', 'payload.json') and 'Evil' not in json.dumps(shown['error_message']), shown
+    phases = json.loads(run(folder, 'downstream', 'show', 'api', '--json'))['phases'] # of the four calls; nobody spoke TLS
+    assert phases['total']['count'] == phases['first_byte']['count'] == 4 and phases['tls'] is None, phases
+    assert 0 < phases['first_byte']['p50_us'] <= phases['total']['p99_us'], phases
+    assert ' of 4' in [line for line in run(folder, 'downstream', 'show', 'api').splitlines() if line.startswith('whole attempt')][0]
     seen = {path: (method, headers, body) for method, path, headers, body in server.seen}
     assert len(server.seen) == 4, server.seen
     method, headers, body = seen['/v1/users/a%2F..%2Fb/mail?lang=de%26x%3D2&x=1']

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "resilience/phase_histograms.h"
 
 static struct hf_job_list *list_jobs(const struct hf_job_filter *filter) {
     struct hf_job_list *list = NULL;
@@ -489,6 +490,40 @@ static void the_doctor_finds_an_alert_nobody_got(void **state) { /* 3.8 */
     assert_int_equal(report.undelivered, 1); /* a warning: the store itself is well */
 }
 
+static void call_that_took(int64_t resolve_us, int64_t connect_us, int64_t tls_us, int64_t first_byte_us, int64_t total_us) {
+    struct hf_outcome outcome;
+    struct hfi_job *job = world_start_type("a");
+    hfi_outcome_init(&outcome);
+    hfi_outcome_success(&outcome, "http.2xx");
+    outcome.phases = (struct hfi_phases){resolve_us, connect_us, tls_us, first_byte_us, total_us};
+    assert_int_equal(APPLY(&job, SUCCEEDED, .outcome = &outcome), 0);
+}
+
+/* 2.7: by the history, each phase by itself; of this downstream, and of who called at all. */
+static void phases_of_a_downstream_are_those_of_its_jobs(void **state) {
+    (void)state;
+    struct hfi_phase_tally *tally = hfi_alloc(sizeof *tally);
+    assert_non_null(tally);
+    for (int i = 0; i < 4; i++)
+        world_put_type("a");
+    call_that_took(1000, 3000, 6000, 10000, 11000);
+    call_that_took(1000, 3000, 6000, 10000, 11000);
+    call_that_took(-1, -1, -1, 2000, 2100); /* over a connection that was there */
+    call_that_took(-1, -1, -1, -1, -1);     /* refused */
+    assert_int_equal(world.store->ops->look_phases(world.store, "shop", tally, NULL), 0);
+    assert_int_equal(hfi_latency_look(&tally->phases.resolve).count, 2);
+    assert_int_equal(hfi_latency_look(&tally->phases.tls).count, 2);
+    assert_int_equal(hfi_latency_look(&tally->phases.first_byte).count, 3);
+    assert_int_equal(hfi_latency_look(&tally->total).count, 3);
+    assert_in_range(hfi_latency_look(&tally->phases.tls).p50_us, 3000, 3000 * 107 / 100);
+    assert_in_range(hfi_latency_look(&tally->phases.first_byte).p99_us, 4000, 4000 * 107 / 100);
+    assert_in_range(hfi_latency_look(&tally->total).p99_us, 11000, 11000 * 107 / 100);
+    memset(tally, 0, sizeof *tally);
+    assert_int_equal(world.store->ops->look_phases(world.store, "mail", tally, NULL), 0);
+    assert_int_equal(hfi_latency_look(&tally->total).count, 0);
+    hfi_free(tally);
+}
+
 WORLD_MAIN(WORLD_TEST(pages_of_jobs_meet_without_gap_or_repetition), WORLD_TEST(a_page_that_ends_exactly_has_no_next),
            WORLD_TEST(filters_of_jobs_hold_together), WORLD_TEST(each_of_ten_thousand_of_one_instant_is_seen_once),
            WORLD_TEST(a_page_that_finds_little_ends_and_goes_on), WORLD_TEST(pending_jobs_are_shown_as_what_they_wait_for),
@@ -497,4 +532,5 @@ WORLD_MAIN(WORLD_TEST(pages_of_jobs_meet_without_gap_or_repetition), WORLD_TEST(
            WORLD_TEST(downstreams_show_what_they_keep_back),
            WORLD_TEST(pruning_goes_in_small_chunks_and_keeps_what_lives), WORLD_TEST(the_store_says_what_it_is),
            WORLD_TEST(the_doctor_finds_nothing_in_a_healthy_store),
-           WORLD_TEST(the_doctor_finds_an_alert_nobody_got))
+           WORLD_TEST(the_doctor_finds_an_alert_nobody_got),
+           WORLD_TEST(phases_of_a_downstream_are_those_of_its_jobs))

@@ -247,6 +247,7 @@ static const struct hfi_store_ops operations = {
     .list_queues = hfi_sqlite_list_queues,
     .list_limits = hfi_sqlite_list_limits,
     .list_forwards = hfi_sqlite_list_forwards,
+    .look_phases = hfi_sqlite_look_phases,
     .list_downstreams = hfi_sqlite_list_downstreams,
     .list_dead = hfi_sqlite_list_dead,
     .get_dead = hfi_sqlite_get_dead,

@@ -208,7 +208,32 @@ static int not_found(const struct all *all, const char *name) {
     return hfi_complain(&error);
 }
 
-static void print_one(const struct known *known) {
+static void print_phase(const char *label, const struct hf_latency_view *phase) {
+    if (phase->count > 0)
+        hfi_field(label, "p50 %.1f ms, p95 %.1f ms, p99 %.1f ms of %llu", (double)phase->p50_us / 1000,
+                  (double)phase->p95_us / 1000, (double)phase->p99_us / 1000, (unsigned long long)phase->count);
+}
+
+static json_t *phase_json(const struct hf_latency_view *phase) {
+    json_t *object = json_object();
+    hfi_json_number(object, "count", (int64_t)phase->count);
+    hfi_json_number(object, "p50_us", phase->p50_us);
+    hfi_json_number(object, "p95_us", phase->p95_us);
+    hfi_json_number(object, "p99_us", phase->p99_us);
+    return phase->count > 0 ? object : (json_decref(object), json_null());
+}
+
+static json_t *phases_json(const struct hf_phases_view *phases) {
+    json_t *object = json_object();
+    json_object_set_new(object, "resolve", phase_json(&phases->resolve));
+    json_object_set_new(object, "connect", phase_json(&phases->connect));
+    json_object_set_new(object, "tls", phase_json(&phases->tls));
+    json_object_set_new(object, "first_byte", phase_json(&phases->first_byte));
+    json_object_set_new(object, "total", phase_json(&phases->total));
+    return object;
+}
+
+static void print_one(const struct known *known, const struct hf_phases_view *phases) {
     const struct hf_downstream_row *row = known->row;
     char url[300];
     char text[300];
@@ -221,15 +246,21 @@ static void print_one(const struct known *known) {
     hfi_field("next probe", "%s", text);
     hfi_field("parked", "%llu jobs", (unsigned long long)(row ? row->parked : 0));
     hfi_field("trips", "%u", row ? row->trips : 0);
+    print_phase("resolve", &phases->resolve);
+    print_phase("connect", &phases->connect);
+    print_phase("tls", &phases->tls);
+    print_phase("first byte", &phases->first_byte);
+    print_phase("whole attempt", &phases->total);
     if (known->setting)
         hfi_limits_print(&known->setting->policy);
 }
 
-static json_t *whole_json(const struct known *known) {
+static json_t *whole_json(const struct known *known, const struct hf_phases_view *phases) {
     json_t *object = known_json(known);
     char text[300];
     next_probe(known, text, sizeof text);
     hfi_json_text(object, "next_probe", text);
+    json_object_set_new(object, "phases", phases_json(phases));
     json_object_set_new(object, "limits", known->setting ? hfi_limits_json(&known->setting->policy) : json_null());
     return object;
 }
@@ -238,15 +269,21 @@ static int run_show(const struct hfi_options *options) {
     struct hfi_session session;
     struct all all = {0};
     const struct known *known = NULL;
+    struct hf_phases_view phases;
+    struct hf_error error;
+    hf_phases_view_init(&phases);
+    hf_error_init(&error);
     int code = hfi_session_open(&session, options, HFI_SESSION_STORE);
     if (code == 0)
         code = load(&session, &all);
     if (code == 0 && !(known = find(&all, options->arguments[0])))
         code = not_found(&all, options->arguments[0]);
+    if (code == 0 && hf_store_look_phases(session.store, known->name, &phases, &error) != 0)
+        code = hfi_complain(&error);
     if (code == 0 && hfi_manner()->json)
-        hfi_print_json(whole_json(known));
+        hfi_print_json(whole_json(known, &phases));
     else if (code == 0)
-        print_one(known);
+        print_one(known, &phases);
     hf_downstream_list_free(all.list);
     hfi_session_close(&session);
     return code;
@@ -315,7 +352,7 @@ const struct hfi_command hfi_command_downstream_list = {
 const struct hfi_command hfi_command_downstream_show = {
     .name = "downstream show",
     .arguments = "DOWNSTREAM",
-    .summary = "Shows a downstream: its state, why, when it is next tested, what it keeps back, and its limits",
+    .summary = "Shows a downstream: its state, why, when it is next tested, what it keeps back, how long its phases took, and its limits",
     .example = "holdfast downstream show payments",
     .min_arguments = 1,
     .max_arguments = 1,
