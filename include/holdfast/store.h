@@ -52,9 +52,17 @@ static inline void hf_store_info_init(struct hf_store_info *info) {
     memset(info, 0, sizeof *info);
     info->size = (uint32_t)sizeof *info;
 }
+/* Fills as much as `info->size` has room for. HF_EINVAL: it is not set. Threads as below. Since 0.1. */
 HF_API int hf_store_look(struct hf_store *store, struct hf_store_info *info);
 
-/* Lists are snapshots: count, then items by index; views live as long as the list. */
+/*
+ * From here on the functions read and write the store and wait for it: any thread but a loop's and the writer's
+ * (HF_EDEADLK there). Errors of each, besides those it names: HF_ENOMEM, HF_EBUSY, HF_EIO, HF_ENOSPC for writes; `error` may be
+ * NULL. Since 0.1.
+ *
+ * Lists are snapshots: the caller's to free (NULL is fine), count, then items by index below it; views and their texts live
+ * as long as the list. `*list` is NULL after an error.
+ */
 struct hf_job_filter {
     uint32_t size;
     int32_t state;       /* -1 = any */
@@ -119,6 +127,7 @@ static inline void hf_job_counts_init(struct hf_job_counts *counts) {
     memset(counts, 0, sizeof *counts);
     counts->size = (uint32_t)sizeof *counts;
 }
+/* Kept counts, not counted anew: cheap at any size. */
 HF_API int hf_store_count_jobs(struct hf_store *store, struct hf_job_counts *counts, struct hf_error *error);
 
 /* Queues known to the store with their depth and pause. */
@@ -151,6 +160,11 @@ HF_API size_t hf_limit_list_count(const struct hf_limit_list *list);
 HF_API const struct hf_limit_view *hf_limit_list_at(const struct hf_limit_list *list, size_t index);
 HF_API void hf_limit_list_free(struct hf_limit_list *list);
 
+/*
+ * No node starts jobs of the queue until then: µs UTC, 0 until it is resumed; what runs goes on. Also of a queue that has no
+ * jobs yet; once more replaces the time. `actor` is required. HF_EINVAL, HF_ETEXT, HF_ETOOBIG: the name, the actor,
+ * a time that has passed.
+ */
 HF_API int hf_store_pause_queue(struct hf_store *store, const char *queue, int64_t until_us, const char *actor, struct hf_error *error);
 HF_API int hf_store_resume_queue(struct hf_store *store, const char *queue, const char *actor, struct hf_error *error); /* HF_ENOENT: was not paused */
 

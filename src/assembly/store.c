@@ -240,14 +240,13 @@ int hf_store_look_phases(struct hf_store *store, const char *key, struct hf_phas
     code = store->port->ops->look_phases(store->port, key, tally, error);
     if (code == 0) {
         struct hf_phases_view whole = {
-            .size = view->size,
             .resolve = hfi_latency_look(&tally->phases.resolve),
             .connect = hfi_latency_look(&tally->phases.connect),
             .tls = hfi_latency_look(&tally->phases.tls),
             .first_byte = hfi_latency_look(&tally->phases.first_byte),
             .total = hfi_latency_look(&tally->total),
         };
-        memcpy(view, &whole, view->size < sizeof whole ? view->size : sizeof whole);
+        give(view, view->size, &whole, (uint32_t)sizeof whole);
     }
     hfi_free(tally);
     return code;
