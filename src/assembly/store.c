@@ -237,7 +237,7 @@ int hf_store_look_phases(struct hf_store *store, const char *key, struct hf_phas
     struct hfi_phase_tally *tally = hfi_alloc(sizeof *tally);
     if (!tally)
         return hfi_fail(error, HF_ENOMEM, "phases", NULL, "out of memory");
-    code = store->port->ops->look_phases(store->port, key, tally, error);
+    code = store->port->ops->look_phases(store->port, key, hfi_phases_tally, tally, error);
     if (code == 0) {
         struct hf_phases_view whole = {
             .resolve = hfi_latency_look(&tally->phases.resolve),

@@ -472,7 +472,7 @@ struct hfi_op_release {
 
 struct hfi_store;
 #define HFI_PHASE_ROWS 5000
-struct hfi_phase_tally; /* resilience/phase_histograms.h */
+typedef void (*hfi_phases_fn)(const struct hfi_phases *phases, void *user); /* under the lock of a reader */
 struct hfi_store_ops {
     uint32_t version;
     const char *kind;
@@ -491,8 +491,8 @@ struct hfi_store_ops {
     int (*list_limits)(struct hfi_store *self, struct hf_limit_list **list, struct hf_error *error);
     int (*list_downstreams)(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
     int (*list_forwards)(struct hfi_store *self, struct hf_forward_list **list, struct hf_error *error);
-    /* Adds the phases of what jobs of that downstream, or host of one, did: of the newest HFI_PHASE_ROWS executions. */
-    int (*look_phases)(struct hfi_store *self, const char *key, struct hfi_phase_tally *tally, struct hf_error *error);
+    /* Tells the phases of what jobs of that downstream, or host of one, did: of the newest HFI_PHASE_ROWS executions. */
+    int (*look_phases)(struct hfi_store *self, const char *key, hfi_phases_fn each, void *user, struct hf_error *error);
     int (*list_dead)(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list, struct hf_error *error);
     int (*group_dead)(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_group_list **list, struct hf_error *error);
     int (*list_redrives)(struct hfi_store *self, const struct hf_redrive_filter *filter, struct hf_redrive_list **list, struct hf_error *error);

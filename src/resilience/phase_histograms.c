@@ -41,7 +41,8 @@ void hfi_phases_add(struct hfi_phase_histograms *_Atomic *place, const struct hf
         add_all(histograms, phases);
 }
 
-void hfi_phases_tally(struct hfi_phase_tally *tally, const struct hfi_phases *phases) {
+void hfi_phases_tally(const struct hfi_phases *phases, void *user) {
+    struct hfi_phase_tally *tally = user;
     add_all(&tally->phases, phases);
     if (phases->total_us >= 0)
         hfi_histogram_add(&tally->total, phases->total_us);

@@ -18,7 +18,7 @@ struct hfi_phase_tally {
     struct hfi_phase_histograms phases;
     struct hfi_histogram total;
 };
-void hfi_phases_tally(struct hfi_phase_tally *tally, const struct hfi_phases *phases);
+void hfi_phases_tally(const struct hfi_phases *phases, void *tally); /* a struct hfi_phase_tally */
 struct hf_latency_view hfi_latency_look(const struct hfi_histogram *histogram);
 
 /* Was any phase reached? Attempts of guarded functions know none. */

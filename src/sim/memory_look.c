@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "jobs/views.h"
-#include "resilience/phase_histograms.h"
 #include "sim/memory_state.h"
 
 struct hf_wall hfi_memory_now(const struct hfi_memory *store) {
@@ -154,7 +153,7 @@ static int add_limit(struct hf_limit_list *list, struct hf_limit_view *view) {
     return hfi_limit_list_add(list, view);
 }
 
-int hfi_memory_look_phases(struct hfi_store *self, const char *key, struct hfi_phase_tally *tally, struct hf_error *error) {
+int hfi_memory_look_phases(struct hfi_store *self, const char *key, hfi_phases_fn each, void *user, struct hf_error *error) {
     struct hfi_memory *store = hfi_memory_of(self);
     size_t seen = 0;
     (void)error;
@@ -167,7 +166,7 @@ int hfi_memory_look_phases(struct hfi_store *self, const char *key, struct hfi_p
             struct hfi_phases phases = {history->resolve_us, history->connect_us, history->tls_us, history->first_byte_us,
                                         history->total_us};
             if (fits && history->total_us >= 0)
-                hfi_phases_tally(tally, &phases);
+                each(&phases, user);
         }
     }
     pthread_mutex_unlock(&store->lock);

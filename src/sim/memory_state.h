@@ -331,7 +331,7 @@ void hfi_memory_dead_view(struct hfi_memory *store, const struct hfi_memory_dead
                           char *fingerprint);
 int hfi_memory_count_jobs(struct hfi_store *self, struct hf_job_counts *counts, struct hf_error *error);
 int hfi_memory_list_queues(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error);
-int hfi_memory_look_phases(struct hfi_store *self, const char *key, struct hfi_phase_tally *tally, struct hf_error *error);
+int hfi_memory_look_phases(struct hfi_store *self, const char *key, hfi_phases_fn each, void *user, struct hf_error *error);
 int hfi_memory_list_limits(struct hfi_store *self, struct hf_limit_list **list, struct hf_error *error);
 int hfi_memory_list_downstreams(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
 struct hf_wall hfi_memory_now(const struct hfi_memory *store);

@@ -510,7 +510,7 @@ static void phases_of_a_downstream_are_those_of_its_jobs(void **state) {
     call_that_took(1000, 3000, 6000, 10000, 11000);
     call_that_took(-1, -1, -1, 2000, 2100); /* over a connection that was there */
     call_that_took(-1, -1, -1, -1, -1);     /* refused */
-    assert_int_equal(world.store->ops->look_phases(world.store, "shop", tally, NULL), 0);
+    assert_int_equal(world.store->ops->look_phases(world.store, "shop", hfi_phases_tally, tally, NULL), 0);
     assert_int_equal(hfi_latency_look(&tally->phases.resolve).count, 2);
     assert_int_equal(hfi_latency_look(&tally->phases.tls).count, 2);
     assert_int_equal(hfi_latency_look(&tally->phases.first_byte).count, 3);
@@ -519,7 +519,7 @@ static void phases_of_a_downstream_are_those_of_its_jobs(void **state) {
     assert_in_range(hfi_latency_look(&tally->phases.first_byte).p99_us, 4000, 4000 * 107 / 100);
     assert_in_range(hfi_latency_look(&tally->total).p99_us, 11000, 11000 * 107 / 100);
     memset(tally, 0, sizeof *tally);
-    assert_int_equal(world.store->ops->look_phases(world.store, "mail", tally, NULL), 0);
+    assert_int_equal(world.store->ops->look_phases(world.store, "mail", hfi_phases_tally, tally, NULL), 0);
     assert_int_equal(hfi_latency_look(&tally->total).count, 0);
     hfi_free(tally);
 }

@@ -302,7 +302,7 @@ int hfi_sqlite_list_jobs(struct hfi_store *self, const struct hf_job_filter *fil
 int hfi_sqlite_get_job(struct hfi_store *self, int64_t id, struct hf_job **job, struct hf_error *error);
 int hfi_sqlite_count_jobs(struct hfi_store *self, struct hf_job_counts *counts, struct hf_error *error);
 int hfi_sqlite_list_queues(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error);
-int hfi_sqlite_look_phases(struct hfi_store *self, const char *key, struct hfi_phase_tally *tally, struct hf_error *error);
+int hfi_sqlite_look_phases(struct hfi_store *self, const char *key, hfi_phases_fn each, void *user, struct hf_error *error);
 int hfi_sqlite_list_limits(struct hfi_store *self, struct hf_limit_list **list, struct hf_error *error);
 int hfi_sqlite_list_downstreams(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
 int hfi_sqlite_list_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list,

@@ -4,7 +4,6 @@
  * a bounded number of rows. Any thread but loop and writer.
  */
 #include "jobs/store/internal.h"
-#include "resilience/phase_histograms.h"
 
 static const char phases_sql[] =
     "SELECT h.resolve_us, h.connect_us, h.tls_us, h.first_byte_us, h.total_us FROM (SELECT job_id, resolve_us, connect_us, "
@@ -16,7 +15,7 @@ static int64_t phase(sqlite3_stmt *statement, int column) {
     return sqlite3_column_type(statement, column) == SQLITE_NULL ? -1 : sqlite3_column_int64(statement, column);
 }
 
-int hfi_sqlite_look_phases(struct hfi_store *self, const char *key, struct hfi_phase_tally *tally, struct hf_error *error) {
+int hfi_sqlite_look_phases(struct hfi_store *self, const char *key, hfi_phases_fn each, void *user, struct hf_error *error) {
     struct hfi_sqlite *store = hfi_sqlite_of(self);
     sqlite3_stmt *statement = NULL;
     int code = hfi_sqlite_read_begin(store, error);
@@ -29,7 +28,7 @@ int hfi_sqlite_look_phases(struct hfi_store *self, const char *key, struct hfi_p
         while ((native = sqlite3_step(statement)) == SQLITE_ROW) {
             struct hfi_phases phases = {phase(statement, 0), phase(statement, 1), phase(statement, 2), phase(statement, 3),
                                         phase(statement, 4)};
-            hfi_phases_tally(tally, &phases);
+            each(&phases, user);
         }
     }
     sqlite3_finalize(statement);
