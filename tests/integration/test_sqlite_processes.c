@@ -269,8 +269,116 @@ static void another_process_is_heard_of(void **state) {
     store->ops->close(store);
 }
 
+/* ------------------------------------------------------------------ what is removed under others' hands */
+
+static void walk_once(struct hfi_store *store) {
+    struct hfi_op_unused op = {.op = {.kind = HFI_OP_UNUSED}, .now = {T0}, .limit = 100};
+    do
+        assert_int_equal(DO(store, &op), 0);
+    while (op.more);
+}
+
+static void put_and_end(struct hfi_store *store) {
+    int64_t id;
+    struct hfi_job job = plain_job("a", T0);
+    assert_int_equal(put_job(store, &job, &id), 0);
+    struct hfi_op_cancel cancel = {.op = {.kind = HFI_OP_CANCEL}, .id = id, .actor = "x", .now = {T0}};
+    assert_int_equal(DO(store, &cancel), 0);
+    struct hfi_op_prune prune = {.op = {.kind = HFI_OP_PRUNE}, .cancelled_before = INT64_MAX, .limit = 10, .now = {T0}};
+    assert_int_equal(DO(store, &prune), 0);
+    assert_int_equal(prune.pruned, 1);
+}
+
+/* One has the lane in its cache, another removes it, and perhaps makes it again: the next job has a lane all the same. */
+static void a_cached_lane_that_is_gone_is_made_again(void **state) {
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        struct hfi_store *one, *two;
+        at(again ? "again.db" : "gone.db");
+        assert_int_equal(open_store(path, &one, NULL), 0);
+        assert_int_equal(open_store(path, &two, NULL), 0);
+        put_and_end(one);
+        put_and_end(two);
+        walk_once(two);
+        assert_int_equal(ask_number(path, "SELECT count(*) FROM lanes"), 0);
+        if (again)
+            assert_int_equal(put_many(two, "a", 1), 0);
+        assert_int_equal(put_many(one, "a", 1), 0);
+        assert_int_equal(put_many(two, "a", 1), 0);
+        assert_int_equal(ask_number(path, "SELECT count(*) FROM lanes"), 1);
+        assert_null(broken_invariant(path));
+        one->ops->close(one);
+        two->ops->close(two);
+    }
+}
+
+static void fill_table(const char *sql) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+/*
+ * I73: four pruners in turn, and what may be in their way: a job with 12,000 executions, one with 9,000 children, letters
+ * with many alerts, a great deal of messages and audit rows. No call takes more than its rows, each row goes once, and a
+ * claim between any two of them gets its job.
+ */
+static void pruning_keeps_to_its_bounds_whatever_it_finds(void **state) {
+    (void)state;
+    enum { PRUNERS = 4 };
+    struct hfi_store *stores[PRUNERS];
+    int64_t node, pruned = 0;
+    at("bounds.db");
+    for (int i = 0; i < PRUNERS; i++)
+        assert_int_equal(open_store(path, &stores[i], NULL), 0);
+    assert_int_equal(put_many(stores[0], "a", 1), 0);
+    assert_int_equal(join_node(stores[0], &node), 0);
+    fill_table("WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 6001) INSERT INTO jobs(id, state, priority, "
+               "lane, run_at_us, epoch, executions, failures, finished_at_us, created_at_us, has_spec) "
+               "SELECT i, 3, 0, 1, 0, iif(i = 500, 12000, 1), 1, 0, 5, 1, 0 FROM n; INSERT INTO counts VALUES (3, 6000);"
+               "UPDATE meta SET value = 6002 WHERE key = 'next_job';"
+               "INSERT INTO history(job_id, epoch, ended_at_us, event, execution) SELECT id, 1, 2, 2, 1 FROM jobs WHERE state = 3;"
+               "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 12000) "
+               "INSERT INTO history(job_id, epoch, ended_at_us, event, execution) SELECT 500, i, i, 3, i FROM n;"
+               "INSERT INTO history_errors SELECT job_id, epoch, ended_at_us, event, 'x', 'y', 'z', 'm' FROM history WHERE job_id = 500;"
+               "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000) INSERT INTO deps SELECT 700, 100000 + i, 1 FROM n;"
+               "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 700) INSERT INTO dead_letters(id, job_id, status, type, "
+               "dead_at_us, settled_at_us) SELECT i, i, 2, 'a', 1, 2 FROM n;"
+               "INSERT INTO alerts(dead_id, sink, state, next_at_us) SELECT d.id, s.value, 1, 0 FROM dead_letters d, "
+               "json_each('[1,2,3,4,5,6,7,8,9,10,11,12]') s;"
+               "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO inbox SELECT 's', i, 1, 1 FROM n;"
+               "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
+               "INSERT INTO audit(at_us, actor, action, subject) SELECT 1, 'x', 'y', 'z' FROM n;");
+    for (int turn = 0, quiet = 0; quiet < PRUNERS; turn++) {
+        struct hfi_op_prune op = {.op = {.kind = HFI_OP_PRUNE}, .succeeded_before = 10, .dead_letters_before = 10, .inbox_before = 10,
+                                  .audit_before = 10, .limit = 700, .now = {T0}};
+        struct hfi_job *job = NULL;
+        size_t count = 0;
+        assert_true(turn < 500);
+        assert_int_equal(DO(stores[turn % PRUNERS], &op), 0);
+        assert_in_range(op.rows, 0, HFI_PRUNE_ROWS);
+        assert_in_range(op.pruned, 0, op.limit);
+        pruned += op.pruned;
+        quiet = op.more || op.pruned > 0 ? 0 : quiet + 1;
+        assert_int_equal(claim_jobs(stores[0], node, T0 + S, 1, &job, &count), 0);
+        assert_int_equal(count, turn == 0);
+        hfi_free(count > 0 ? job : NULL);
+    }
+    assert_int_equal(pruned, 6000 + 700 + 5000 + 5000);
+    assert_int_equal(ask_number(path, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM history) + (SELECT count(*) FROM "
+                                      "history_errors) + (SELECT count(*) FROM deps) + (SELECT count(*) FROM alerts)"), 1);
+    assert_int_equal(ask_number(path, "SELECT jobs FROM counts WHERE state = 3"), 0);
+    assert_null(broken_invariant(path));
+    for (int i = 0; i < PRUNERS; i++)
+        stores[i]->ops->close(stores[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cached_lane_that_is_gone_is_made_again),
+        cmocka_unit_test(pruning_keeps_to_its_bounds_whatever_it_finds),
         cmocka_unit_test(killed_at_any_moment_nothing_is_lost),
         cmocka_unit_test(two_at_once_run_each_job_once),
         cmocka_unit_test(a_live_node_is_not_taken_for_dead),

@@ -3,7 +3,8 @@
  * The write-ahead log: emptied between groups when it is long and cut off when nothing happens, by the one handle that
  * writes, and never while any process is in a write transaction: SQLite before 3.51.3 can lose a commit when a
  * checkpoint races with one that starts the log anew. A lock on <db>.ckpt, shared per transaction, exclusive per
- * checkpoint, keeps them apart. Writer thread.
+ * checkpoint, keeps them apart; and a door before it, which a checkpoint shuts while it waits for those inside, for among
+ * many busy processes there is always one that has the lock or waits for SQLite's with it (I76). Writer thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,9 @@
 #define LONG_LOG FRAMES(16)
 #define FAR_TOO_LONG_LOG FRAMES(256)
 #define RETRY_AFTER FRAMES(2) /* more frames before a checkpoint that could not be had is tried again */
+#define LONGER_LOG FRAMES(48)
 #define GATE_TRIES 50         /* a millisecond each */
+#define GATE_TRIES_LONGER 500
 #define BUSY_MS 50
 #define QUIET_CALLS 8         /* of housekeep with nothing written: idle */
 #define SPARE_PAGES 2048      /* free ones that are kept for what comes */
@@ -38,6 +41,25 @@ int hfi_sqlite_wal_hook(void *user, sqlite3 *db, const char *name, int frames) {
     return SQLITE_OK;
 }
 
+/* The first byte of the lock file; independent of the lock on the whole. 0, or -1 and errno EWOULDBLOCK. */
+static int door(const struct hfi_sqlite *store, short type) {
+    struct flock byte = {.l_type = type, .l_whence = SEEK_SET, .l_len = 1};
+    if (fcntl(store->gate, F_OFD_SETLK, &byte) == 0)
+        return 0;
+    errno = errno == EACCES ? EWOULDBLOCK : errno;
+    return -1;
+}
+
+/* Nobody stays in the door. */
+static int walk_in(const struct hfi_sqlite *store) {
+    if (door(store, F_RDLCK) != 0)
+        return -1;
+    int failed = flock(store->gate, LOCK_SH | LOCK_NB), number = errno;
+    door(store, F_UNLCK);
+    errno = number;
+    return failed;
+}
+
 int hfi_sqlite_gate_enter(struct hfi_sqlite *store) {
     const struct timespec pause = {.tv_nsec = 1000000};
     int failed = 0;
@@ -46,7 +68,7 @@ int hfi_sqlite_gate_enter(struct hfi_sqlite *store) {
         snprintf(path, sizeof path, "%s.ckpt", store->path);
         store->gate = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     }
-    for (int i = 0; store->gate >= 0 && (failed = flock(store->gate, LOCK_SH | LOCK_NB)) != 0; i++) {
+    for (int i = 0; store->gate >= 0 && (failed = walk_in(store)) != 0; i++) {
         if (errno != EWOULDBLOCK || i == HFI_BUSY_TIMEOUT_MS)
             break;
         nanosleep(&pause, NULL); /* whoever holds it may have been stopped: not waited for without end (I10) */
@@ -67,14 +89,20 @@ void hfi_sqlite_gate_leave(struct hfi_sqlite *store) {
         flock(store->gate, LOCK_UN);
 }
 
+/* Who is inside comes out in a moment; the longer the log, the longer that is waited for. */
 static bool gate_close(struct hfi_sqlite *store) {
     const struct timespec pause = {.tv_nsec = 1000000};
-    for (int i = 0; i < GATE_TRIES; i++) {
-        if (flock(store->gate, LOCK_EX | LOCK_NB) == 0)
-            return true;
-        nanosleep(&pause, NULL);
+    int tries = store->wal_frames > LONGER_LOG ? GATE_TRIES_LONGER : GATE_TRIES;
+    bool shut = false, closed = false;
+    for (int i = 0; i < tries && !closed; i++) {
+        shut = shut || door(store, F_WRLCK) == 0;
+        closed = shut && flock(store->gate, LOCK_EX | LOCK_NB) == 0;
+        if (!closed)
+            nanosleep(&pause, NULL);
     }
-    return false;
+    if (shut)
+        door(store, F_UNLCK); /* closed: nobody gets past the lock itself */
+    return closed;
 }
 
 static void note_length(struct hfi_sqlite *store) {

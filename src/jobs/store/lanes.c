@@ -155,9 +155,11 @@ static int use_row(struct hfi_sqlite *store, const struct hfi_lane_texts *texts,
                    bool *fresh) {
     bool stands = false;
     *id = lane ? lane->id : 0;
-    if (!lane && find_row(store, texts, id) != 0)
+    if (lane && hfi_sqlite_used(store, HFI_SQL_LANE_USED, *id, store->walk, &stands) != 0)
         return store->fault;
-    if (*id != 0 && hfi_sqlite_used(store, HFI_SQL_LANE_USED, *id, store->walk, &stands) != 0)
+    if (!stands && find_row(store, texts, id) != 0) /* another process may have made it again */
+        return store->fault;
+    if (!stands && *id != 0 && hfi_sqlite_used(store, HFI_SQL_LANE_USED, *id, store->walk, &stands) != 0)
         return store->fault;
     *fresh = !stands;
     return stands ? 0 : add_row(store, texts, id);
@@ -167,7 +169,7 @@ static int use_row(struct hfi_sqlite *store, const struct hfi_lane_texts *texts,
 int hfi_sqlite_lane(struct hfi_sqlite *store, const struct hfi_lane_texts *texts, int64_t *id) {
     struct hfi_lane *lane = by_texts(store, texts);
     int64_t walk;
-    bool fresh;
+    bool fresh = false;
     if (hfi_sqlite_walk(store, &walk) != 0)
         return store->fault;
     if (lane && lane->walk == walk) {
@@ -176,7 +178,7 @@ int hfi_sqlite_lane(struct hfi_sqlite *store, const struct hfi_lane_texts *texts
     }
     if (use_row(store, texts, lane, id, &fresh) != 0)
         return store->fault;
-    if (lane && fresh)
+    if (lane && lane->id != *id)
         drop(store, lane); /* its row was removed */
     lane = by_number(store, *id);
     if (!lane && !(lane = remember(store, *id, texts, fresh)))
