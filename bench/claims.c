@@ -112,6 +112,8 @@ static void look(struct bench *bench, bool measured) {
             must(hfi_lanes_limit(&bench->lanes, lane, op.rows[i].limit_key, &unknown), "limit");
         }
         lane->due = op.rows[i].next_due_us <= bench->now.us;
+        lane->next_due_us = op.rows[i].next_due_us;
+        lane->top_priority = op.rows[i].top_priority;
         hfi_lane_others(lane, op.rows[i].limit_running, op.rows[i].queue_running);
     }
     for (size_t i = 0; i < op.count; i++)
@@ -141,15 +143,14 @@ static void end_all(struct bench *bench, struct hfi_job **jobs, size_t count) {
 
 /* One claim as a node makes it; false: there was nothing to ask for. */
 static bool claim(struct bench *bench, struct hfi_job **jobs, size_t *count, bool measured) {
-    static struct hfi_admitted admitted[256];
-    uint32_t total;
-    size_t lanes = hfi_lanes_admit(&bench->lanes, 0, bench->now, SLOTS, admitted, 256, &total);
-    for (size_t i = 0; i < lanes; i++) {
-        admitted[i].limit = &hfi_lanes_find(&bench->lanes, admitted[i].lane)->limit->limit;
-        admitted[i].policy = &bench->curve;
-    }
+    struct hfi_round *round = &bench->lanes.round;
+    size_t lanes = hfi_lanes_admit(&bench->lanes, 0, bench->now, SLOTS);
+    for (size_t i = 0; i < lanes; i++)
+        round->admitted[i].policy = &bench->curve;
     struct hfi_op_claim op = {.op = {.kind = HFI_OP_CLAIM}, .node = bench->node, .now = bench->now, .start = true,
-                              .lanes = admitted, .lane_count = lanes, .max = total, .jobs = jobs};
+                              .lanes = round->admitted, .lane_count = lanes, .queues = round->queues,
+                              .queue_count = round->queue_count, .budgets = round->budgets,
+                              .budget_count = round->budget_count, .max = SLOTS, .jobs = jobs};
     *count = 0;
     if (lanes == 0)
         return false;
@@ -159,8 +160,7 @@ static bool claim(struct bench *bench, struct hfi_job **jobs, size_t *count, boo
     cpu = cpu_us() - cpu;
     double took = now_us() - before;
     rows = bench->store->rows_read - rows;
-    for (size_t i = 0; i < lanes; i++)
-        hfi_lanes_claimed(&bench->lanes, &admitted[i], 0, 0);
+    hfi_lanes_claimed(&bench->lanes, 0, 0);
     *count = op.count;
     if (!measured)
         return true;

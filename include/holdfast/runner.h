@@ -58,7 +58,7 @@ struct hf_queue_options {
     const char *name;
     int32_t order;        /* strict: lower first; queues with the same order share by weight */
     uint32_t weight;      /* 1 */
-    uint32_t concurrency; /* per node; 0 = shares `workers` */
+    uint32_t concurrency; /* per node, its own in any case; 0 = shares `workers` */
     const struct hf_curve_options *curve; /* NULL: the next level decides */
     uint32_t global_concurrency; /* jobs at once in the whole store, all nodes together; 0 = no bound */
     int64_t aging_ms;     /* 0 = off; a due job counts one priority higher for each so long that it has waited */
@@ -207,7 +207,7 @@ typedef void (*hf_phase_fn)(enum hf_runner_phase phase, void *user); /* the loop
 
 struct hf_runner_options {
     uint32_t size;
-    uint32_t workers;            /* max(2 × CPU, 8) [S3.8] */
+    uint32_t workers;            /* max(2 × CPU, 8) [S3.8]; pool of threads: this, or the sum of concurrency if more */
     const char *node;            /* the host's name */
     int64_t drain_timeout_ms;    /* 25 s [S3.4] */
     int64_t lease_ms;            /* 60 s */

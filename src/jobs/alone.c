@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "jobs/lane_limits.h"
 
-static bool is_suspect(const struct hfi_lane *lane) {
+bool hfi_alone_suspects(const struct hfi_lane *lane) {
     return lane->alone && lane->runs_code;
 }
 
@@ -17,7 +17,7 @@ static bool is_suspect(const struct hfi_lane *lane) {
 static bool any_due(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) {
     for (size_t i = 0; i < lanes->count; i++) {
         const struct hfi_lane *lane = lanes->lanes[i];
-        if (is_suspect(lane) && lane->queue->wanted && hfi_lane_open(lane, now_us) &&
+        if (hfi_alone_suspects(lane) && lane->queue->wanted && hfi_lane_open(lane, now_us) &&
             (lanes->alone.since_us != 0 || hfi_lane_has_slot(lanes, lane)) &&
             (lane->site == NULL || lane->site->free > 0) && hfi_lane_has_place(lanes, lane, wall))
             return true;
@@ -60,16 +60,16 @@ void hfi_alone_round(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wal
 bool hfi_alone_lets(const struct hfi_alone *alone, const struct hfi_lane *lane) {
     if (!lane->runs_code)
         return true;
-    return is_suspect(lane) ? alone->admits && alone->suspects == 0 : !alone->keeps;
+    return hfi_alone_suspects(lane) ? alone->admits && alone->suspects == 0 : !alone->keeps;
 }
 
 bool hfi_alone_is(const struct hfi_alone *alone, const struct hfi_lane *lane) {
-    return is_suspect(lane) && alone->used == 0;
+    return hfi_alone_suspects(lane) && alone->used == 0;
 }
 
 void hfi_alone_take(struct hfi_alone *alone, const struct hfi_lane *lane) {
     alone->used += lane->runs_code;
-    if (!is_suspect(lane))
+    if (!hfi_alone_suspects(lane))
         return;
     alone->suspects++;
     alone->started = true;
@@ -77,5 +77,5 @@ void hfi_alone_take(struct hfi_alone *alone, const struct hfi_lane *lane) {
 
 void hfi_alone_give(struct hfi_alone *alone, const struct hfi_lane *lane) {
     alone->used -= lane->runs_code;
-    alone->suspects -= is_suspect(lane);
+    alone->suspects -= hfi_alone_suspects(lane);
 }

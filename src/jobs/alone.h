@@ -28,6 +28,7 @@ struct hfi_alone {
 
 struct hfi_lane;
 struct hfi_lanes;
+bool hfi_alone_suspects(const struct hfi_lane *lane); /* is it of jobs that are started alone? */
 void hfi_alone_round(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall); /* before each round; now_us monotonic */
 /* May the lane have a job as far as this goes? */
 bool hfi_alone_lets(const struct hfi_alone *alone, const struct hfi_lane *lane);

@@ -3,7 +3,7 @@
  * The rounds: which lanes are due, what may be claimed of them, a claim, and what is due after it, in one commit with
  * the outcomes that freed the slots. Decides when to look again: at once while something can be claimed, else at the
  * next due time, when a site admits again, or after the poll interval, whichever comes first (I32, I45). Must never
- * have two rounds out, and never claim without a reserved slot. Loop thread.
+ * have two rounds out, and never claim beyond the slots that are free. Loop thread.
  */
 #include <string.h>
 
@@ -90,6 +90,8 @@ static void take_lanes(struct hfi_runner *runner) {
         lane->due = row->next_due_us <= op->now.us;
         if (lane->due && lane->host != NULL)
             hfi_park_settle(runner, lane);
+        lane->next_due_us = row->next_due_us;
+        lane->top_priority = row->top_priority;
         lane->paused = row->paused;
     }
     runner->many_due = due > MANY_DUE;
@@ -117,8 +119,8 @@ static void take_claim(struct hfi_runner *runner) {
             op->lanes[i].claimed = 0;
             op->lanes[i].limit = NULL; /* it said nothing about the rate */
         }
-        hfi_lanes_claimed(&runner->lanes, &op->lanes[i], hfi_runner_mono(runner).us, HOLD_US);
     }
+    hfi_lanes_claimed(&runner->lanes, hfi_runner_mono(runner).us, HOLD_US);
     pthread_mutex_lock(&runner->lock);
     runner->counts.claimed += op->count;
     runner->counts.started += op->count;
@@ -198,33 +200,34 @@ static void part_done(struct hfi_op *op, void *user) {
         round_came_back(runner);
 }
 
-static size_t admit(struct hfi_runner *runner, uint32_t *total) {
+static size_t admit(struct hfi_runner *runner) {
     if (runner->lost || runner->node == 0)
         return 0;
     /* Outcomes that wait for the store hold memory and, by and by, the claims. */
     if (runner->running + runner->writing >= 4 * HFI_CLAIM_MAX)
         return 0;
     hfi_park_look(runner);
-    return hfi_lanes_admit(&runner->lanes, hfi_runner_mono(runner).us, hfi_runner_wall(runner), HFI_CLAIM_MAX,
-                           runner->admitted, HFI_ADMIT_MAX, total);
+    return hfi_lanes_admit(&runner->lanes, hfi_runner_mono(runner).us, hfi_runner_wall(runner), HFI_CLAIM_MAX);
 }
 
-static void submit_claim(struct hfi_runner *runner, size_t count, uint32_t total) {
+static void submit_claim(struct hfi_runner *runner) {
     struct hfi_op_claim *op = &runner->claim_op;
-    for (size_t i = 0; i < count; i++) {
-        struct hfi_lane *lane = hfi_lanes_find(&runner->lanes, runner->admitted[i].lane);
-        runner->admitted[i].policy = hfi_rulebook_policy(runner->book, lane->type->options.name, lane->queue->name);
-        runner->admitted[i].not_repeatable = !lane->type->options.repeatable;
-        runner->admitted[i].limit = lane->limit == NULL ? NULL : &lane->limit->limit;
-        runner->admitted[i].queue_max = lane->queue->global_concurrency;
-        runner->admitted[i].aging_us = lane->queue->aging_us;
+    struct hfi_round *round = &runner->lanes.round;
+    for (size_t i = 0; i < round->count; i++) {
+        const struct hfi_lane *lane = round->lanes[i];
+        round->admitted[i].policy = hfi_rulebook_policy(runner->book, lane->type->options.name, lane->queue->name);
+        round->admitted[i].not_repeatable = !lane->type->options.repeatable;
     }
     op->node = runner->node;
     op->now = hfi_runner_wall(runner);
     op->start = true;
-    op->lanes = runner->admitted;
-    op->lane_count = count;
-    op->max = total;
+    op->lanes = round->admitted;
+    op->lane_count = round->count;
+    op->queues = round->queues;
+    op->queue_count = round->queue_count;
+    op->budgets = round->budgets;
+    op->budget_count = round->budget_count;
+    op->max = HFI_CLAIM_MAX;
     op->jobs = runner->claimed;
     op->count = 0;
     runner->claiming = true;
@@ -263,14 +266,13 @@ static bool looks_again(struct hfi_runner *runner, bool claims) {
 static void begin_round(struct hfi_runner *runner) {
     if (runner->round_out || runner->life != HFI_LIFE_RUNNING)
         return;
-    uint32_t total = 0;
-    size_t count = admit(runner, &total);
+    size_t count = admit(runner);
     hfi_share_round(runner);
     hfi_probe_look(runner);
     runner->round_parts = 1; /* until both are out */
     runner->again = false;
     if (count > 0)
-        submit_claim(runner, count, total);
+        submit_claim(runner);
     if (looks_again(runner, count > 0))
         submit_lanes(runner);
     if (--runner->round_parts > 0) {

@@ -23,6 +23,8 @@ void hfi_hand_start(struct hfi_hand *hand, int64_t node, struct hf_wall now, con
  * priority, in order; when there is none, the first as ever.
  */
 #define HFI_PROBE_LOOK 64
+/* Jobs past their expires_at that a claim passes over, of each priority of a lane: EXPIRE ends them. */
+#define HFI_EXPIRED_LOOK 64
 bool hfi_probe_suits(const struct hfi_job *job, const struct hfi_rules *rules);
 void hfi_hand_lapse(struct hfi_hand *hand, const struct hfi_op_sweep *op);
 void hfi_hand_expire(struct hfi_hand *hand, const struct hfi_op_expire *op);

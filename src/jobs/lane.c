@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides from which lanes to claim and how many jobs of each, and keeps the books of slots in use. Must never grant a
- * slot twice: every grant is reserved before it is handed out. No clock, no I/O; the runner's loop thread.
+ * The books of lanes, queues and slots in use: what a claim took, what was released. Must never lose count of a slot. No
+ * clock, no I/O; the runner's loop thread.
  */
 #include "jobs/lane.h"
 
@@ -61,7 +61,6 @@ static struct hfi_lane_queue *add_queue(struct hfi_lanes *lanes, const struct hf
 
 int hfi_lanes_init(struct hfi_lanes *lanes, const struct hf_runner_options *options, uint32_t async_max) {
     memset(lanes, 0, sizeof *lanes);
-    lanes->pool_max[HFI_POOL_WORKER] = options->workers == 0 ? 1 : options->workers;
     lanes->pool_max[HFI_POOL_ASYNC] = async_max;
     lanes->filter = options->queues;
     lanes->filter_count = options->queue_filter_count;
@@ -78,12 +77,23 @@ int hfi_lanes_init(struct hfi_lanes *lanes, const struct hf_runner_options *opti
             return HF_ENOMEM;
         }
     }
+    hfi_lanes_size(lanes, options->workers);
     return 0;
 }
 
 static void free_lane(struct hfi_lane *lane) {
     hfi_free(lane->host);
     hfi_free(lane);
+}
+
+void hfi_lanes_size(struct hfi_lanes *lanes, uint32_t workers) {
+    uint64_t reserved = 0;
+    for (size_t i = 0; i < lanes->queue_count; i++)
+        reserved += lanes->queues[i]->wanted ? lanes->queues[i]->concurrency : 0;
+    lanes->pool_max[HFI_POOL_WORKER] = workers == 0 ? 1 : workers;
+    lanes->threads_max = reserved > UINT32_MAX ? UINT32_MAX : (uint32_t)reserved;
+    if (lanes->threads_max < lanes->pool_max[HFI_POOL_WORKER])
+        lanes->threads_max = lanes->pool_max[HFI_POOL_WORKER];
 }
 
 void hfi_lanes_end(struct hfi_lanes *lanes) {
@@ -192,7 +202,6 @@ int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue_name, c
     lane->pool = pool_of(type);
     lane->runs_code = type != NULL && hfi_runs_code(type);
     lane->left = left_of(lanes, type);
-    lane->quota = HFI_LANE_QUOTA_FIRST;
     queue->known[lane->pool] = true;
     queue->lanes[queue->count++] = lane;
     memmove(lanes->lanes + at + 1, lanes->lanes + at, (lanes->count - at) * sizeof *lanes->lanes);
@@ -207,241 +216,19 @@ void hfi_lanes_forget_due(struct hfi_lanes *lanes) {
         lanes->lanes[i]->due = false;
 }
 
-/* Slots of a pool that one queue may hold. */
-static uint32_t share(const struct hfi_lanes *lanes, const struct hfi_lane_queue *queue, enum hfi_pool pool) {
-    uint32_t max = lanes->pool_max[pool], others = 0;
-    for (size_t i = 0; i < lanes->queue_count; i++) {
-        const struct hfi_lane_queue *other = lanes->queues[i];
-        if (other != queue && other->concurrency == 0 && other->wanted && other->known[pool])
-            others++;
-    }
-    uint32_t kept = others < max / 2 ? others : max / 2;
-    return max - kept;
-}
-
-bool hfi_lane_has_slot(const struct hfi_lanes *lanes, const struct hfi_lane *lane) {
-    const struct hfi_lane_queue *queue = lane->queue;
-    enum hfi_pool pool = lane->pool;
-    if (queue->concurrency > 0)
-        return queue->used[HFI_POOL_WORKER] + queue->used[HFI_POOL_ASYNC] < queue->concurrency;
-    if (queue->used[pool] == 0)
-        return lanes->pool_used[pool] < 2 * lanes->pool_max[pool];
-    return lanes->pool_used[pool] < lanes->pool_max[pool] && queue->used[pool] < share(lanes, queue, pool);
-}
-
-static bool may_take(struct hfi_lanes *lanes, struct hfi_lane *lane, struct hf_wall wall) {
-    if (lane->grant >= lane->quota || !hfi_alone_lets(&lanes->alone, lane) || !hfi_lane_has_place(lanes, lane, wall))
-        return false;
-    if (lane->site != NULL && lane->site->free == 0) {
-        lane->site->blocked = true;
-        return false;
-    }
-    return hfi_lane_has_slot(lanes, lane);
-}
-
-static void take(struct hfi_lanes *lanes, struct hfi_lane *lane) {
-    lane->grant++;
+void hfi_lane_take(struct hfi_lanes *lanes, struct hfi_lane *lane) {
     lane->used++;
     hfi_alone_take(&lanes->alone, lane);
     lane->queue->used[lane->pool]++;
+    lanes->threads_used += lane->pool == HFI_POOL_WORKER;
     if (lane->queue->concurrency == 0)
         lanes->pool_used[lane->pool]++;
-    if (lane->limit != NULL) {
+    if (lane->limit != NULL)
         lane->limit->used++;
-        lane->limit->granted++;
-    }
     if (lane->site != NULL) {
-        lane->site->free--;
         lane->site->used++;
         lane->site->waiting++;
     }
-}
-
-static void give_back(struct hfi_lanes *lanes, struct hfi_lane *lane) {
-    hfi_alone_give(&lanes->alone, lane);
-    lane->used--;
-    lane->queue->used[lane->pool]--;
-    if (lane->queue->concurrency == 0)
-        lanes->pool_used[lane->pool]--;
-    if (lane->limit != NULL)
-        lane->limit->used--;
-    if (lane->site != NULL)
-        lane->site->used--;
-}
-
-/* Are its jobs probes that one may choose among? */
-static bool is_probe(const struct hfi_lane *lane) {
-    return lane->site != NULL && lane->site->probing && lane->type->options.repeatable;
-}
-
-/* The next lane of the queue that may take one; NULL if none may in this round any more. */
-static struct hfi_lane *next_lane(struct hfi_lanes *lanes, struct hfi_lane_queue *queue, struct hf_wall wall) {
-    while (queue->at < queue->open_count || queue->kept > 0) {
-        if (queue->at == queue->open_count) {
-            queue->open_count = queue->kept;
-            queue->at = queue->kept = 0;
-        }
-        size_t place = queue->open[queue->at++];
-        if (!may_take(lanes, queue->lanes[place], wall))
-            continue;
-        queue->open[queue->kept++] = place;
-        return queue->lanes[place];
-    }
-    return NULL;
-}
-
-/* Of the lanes whose jobs are probes. */
-static struct hfi_lane *next_probe(struct hfi_lanes *lanes, struct hfi_lane_queue *queue, struct hf_wall wall) {
-    for (size_t i = 0; i < queue->open_count; i++) {
-        struct hfi_lane *lane = queue->lanes[queue->open[i]];
-        if (is_probe(lane) && may_take(lanes, lane, wall))
-            return lane;
-    }
-    return NULL;
-}
-
-/* Which lanes of the queue may take part in the round, from the one whose turn it is. */
-static void open_lanes(struct hfi_lane_queue *queue, int64_t now_us) {
-    queue->open_count = queue->at = queue->kept = 0;
-    for (size_t i = 0; i < queue->count; i++) {
-        size_t place = queue->turn + i < queue->count ? queue->turn + i : queue->turn + i - queue->count;
-        if (queue->wanted && hfi_lane_open(queue->lanes[place], now_us))
-            queue->open[queue->open_count++] = place;
-    }
-}
-
-static void begin_round(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) {
-    lanes->ready_at_us = INT64_MAX;
-    for (size_t i = 0; i < lanes->count; i++) {
-        struct hfi_lane *lane = lanes->lanes[i];
-        lane->grant = 0;
-        if (lane->limit != NULL)
-            lane->limit->granted = 0;
-        if (lane->site != NULL)
-            lane->site->blocked = false;
-    }
-    hfi_alone_round(lanes, now_us, wall);
-    for (size_t i = 0; i < lanes->queue_count; i++) {
-        struct hfi_lane_queue *queue = lanes->queues[i];
-        if (queue->turn >= queue->count)
-            queue->turn = 0;
-        open_lanes(queue, now_us);
-    }
-}
-
-struct round {
-    struct hfi_admitted *admitted;
-    size_t count, room;
-    uint32_t total, max;
-};
-
-static bool is_full(const struct round *round) {
-    return round->total >= round->max;
-}
-
-/* One job more of the lane. A lane too many for `admitted` gets nothing and ends the round: false. */
-static bool grant(struct hfi_lanes *lanes, struct round *round, struct hfi_lane *lane) {
-    if (lane->grant == 0) {
-        if (round->count == round->room) {
-            round->max = round->total;
-            return false;
-        }
-        round->admitted[round->count++] = (struct hfi_admitted){.lane = lane->id, .probe = is_probe(lane),
-                                                                  .runs_code = lane->runs_code,
-                                                                  .alone = hfi_alone_is(&lanes->alone, lane)};
-    }
-    take(lanes, lane);
-    round->total++;
-    return true;
-}
-
-/* One slot for the queue whose turn it is among queues [from, to) of one order. False: none of them may take one, or the
- * round is over. Only what was granted was a turn: a lane that came too late is the first of the next round. */
-static bool give_turn(struct hfi_lanes *lanes, struct round *round, size_t from, size_t to, bool *spent,
-                      struct hf_wall wall) {
-    struct hfi_lane_queue *best;
-    struct hfi_lane *lane = NULL;
-    int64_t sum;
-    do {
-        size_t best_at = 0;
-        best = NULL;
-        sum = 0;
-        for (size_t i = from; i < to; i++) {
-            struct hfi_lane_queue *queue = lanes->queues[i];
-            if (spent[i])
-                continue;
-            sum += queue->weight;
-            if (best == NULL || queue->current + queue->weight > best->current + best->weight) {
-                best = queue;
-                best_at = i;
-            }
-        }
-        if (best == NULL)
-            return false;
-        lane = next_lane(lanes, best, wall);
-        spent[best_at] = lane == NULL;
-    } while (lane == NULL);
-    if (!grant(lanes, round, lane))
-        return false;
-    for (size_t i = from; i < to; i++) {
-        if (!spent[i])
-            lanes->queues[i]->current += lanes->queues[i]->weight;
-    }
-    best->current -= sum;
-    best->turn = best->open[best->kept - 1] + 1; /* everything up to it has had its turn */
-    return true;
-}
-
-static void grant_probes(struct hfi_lanes *lanes, struct round *round, struct hf_wall wall) {
-    struct hfi_lane *lane;
-    for (size_t i = 0; i < lanes->queue_count; i++)
-        while (!is_full(round) && (lane = next_probe(lanes, lanes->queues[i], wall)) != NULL)
-            grant(lanes, round, lane);
-}
-
-size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t max,
-                       struct hfi_admitted *admitted, size_t room, uint32_t *total) {
-    struct round round = {.admitted = admitted, .room = room, .max = max};
-    *total = 0;
-    begin_round(lanes, now_us, wall);
-    bool *spent = hfi_alloc(lanes->queue_count == 0 ? 1 : lanes->queue_count);
-    if (spent == NULL)
-        return 0; /* nothing is claimed in this round; the next poll tries again */
-    grant_probes(lanes, &round, wall);
-    for (size_t i = 0; i < lanes->queue_count; i++)
-        spent[i] = !lanes->queues[i]->wanted;
-    for (size_t from = 0, to; from < lanes->queue_count; from = to) {
-        for (to = from + 1; to < lanes->queue_count && lanes->queues[to]->order == lanes->queues[from]->order;)
-            to++;
-        while (!is_full(&round) && give_turn(lanes, &round, from, to, spent, wall))
-            continue;
-    }
-    for (size_t i = 0; i < round.count; i++)
-        admitted[i].max = hfi_lanes_find(lanes, admitted[i].lane)->grant;
-    hfi_free(spent);
-    *total = round.total;
-    return round.count;
-}
-
-void hfi_lanes_claimed(struct hfi_lanes *lanes, const struct hfi_admitted *admitted, int64_t now_us, int64_t hold_us) {
-    struct hfi_lane *lane = hfi_lanes_find(lanes, admitted->lane);
-    if (lane == NULL)
-        return;
-    for (uint32_t i = admitted->claimed; i < admitted->max; i++)
-        hfi_lane_release(lanes, lane, false);
-    lane->due = admitted->more;
-    hfi_lane_claimed(lane, admitted);
-    if (admitted->claimed > 0) {
-        lane->empty = 0;
-        if (admitted->claimed == lane->quota && admitted->more && lane->quota < UINT32_MAX / 2)
-            lane->quota *= 2;
-        else if (admitted->claimed < admitted->max)
-            lane->quota = admitted->claimed < 16 ? HFI_LANE_QUOTA_FIRST : admitted->claimed * 2;
-        return;
-    }
-    lane->quota = 1;
-    if (++lane->empty >= 2)
-        lane->hold_until_us = hfi_add(now_us, hold_us);
 }
 
 void hfi_lane_begun(struct hfi_lane *lane) {
@@ -450,7 +237,16 @@ void hfi_lane_begun(struct hfi_lane *lane) {
 }
 
 void hfi_lane_release(struct hfi_lanes *lanes, struct hfi_lane *lane, bool begun) {
-    give_back(lanes, lane);
+    hfi_alone_give(&lanes->alone, lane);
+    lane->used--;
+    lane->queue->used[lane->pool]--;
+    lanes->threads_used -= lane->pool == HFI_POOL_WORKER;
+    if (lane->queue->concurrency == 0)
+        lanes->pool_used[lane->pool]--;
+    if (lane->limit != NULL)
+        lane->limit->used--;
+    if (lane->site != NULL)
+        lane->site->used--;
     if (lane->site != NULL && !begun)
         lane->site->waiting--;
 }

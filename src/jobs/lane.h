@@ -11,24 +11,32 @@
 #include "jobs/store.h"
 
 /*
- * Which lanes may be claimed from now, and how many jobs of each. Knows lanes, queues, slots and what is in use; no
- * clock, no I/O. A claim is reserved here first, and what was not claimed is given back.
+ * Which lanes may be claimed from now, and from how many slots. Knows lanes, queues, slots and what is in use; no clock,
+ * no I/O. A round is admitted with the budgets that it may use up; only one is out at a time, and what it claimed is
+ * booked when it comes back. Nothing else takes a slot meanwhile; what is freed is there for the next one.
  *
- * Slots. A queue with `concurrency` has that many of its own, for every kind of job. The others share two pools: one
- * of workers (exec, native) and one for asynchronous jobs (http, noop). In a pool no queue may hold everything: of M
- * slots it gets M − min(other known queues, M / 2), and a queue that has none in use may always start one more, up to M
- * of these in all. So a queue full of hanging jobs never keeps another one from starting [S3.3, S3.15].
+ * Slots. A queue with `concurrency` has that many of its own, for every kind of job. The others have `workers` together
+ * for jobs that need a thread (exec, native), and a pool of their own for asynchronous ones (http, noop). The node's pool
+ * is max(workers, sum of concurrency) threads: what the others may start is also bounded by what is left of it, so slots
+ * that were lent while their queue had nothing go back as they are freed; their queue does not wait for that. In a pool
+ * no queue may hold everything: of M slots it gets M − min(other known queues, M / 2), and a queue that has none in use
+ * may always start one, up to M of these in all. So a queue full of hanging jobs never keeps another one from starting
+ * [S3.3, S3.15].
  *
  * Probes. A site that is probing gives its places to lanes of repeatable types first, ahead of all other order: a probe
  * may fail, and a job that cannot be repeated would die of it. Without such a lane any other may have them.
  *
  * Limits. A limit key and a queue with `global_concurrency` have so many places in the whole store. What other nodes hold
- * is known from the last LANES answer, what is held here from these books, a rate from the last claim: a lane is asked
- * for no more than that leaves, so a key that has all it may have costs nothing and takes nobody's place. The store has
- * the last word; it measures again within the claim.
+ * is known from the last LANES answer, what is held here from these books, a rate from the last claim: a lane without
+ * any of it left is not asked, so a key that has all it may have costs nothing and takes nobody's place. How many a claim
+ * gets is the store's word; it measures within the claim.
  *
- * Order. Queues by `order`; those of one order share by weight (smooth weighted round robin); the lanes of a queue take
- * turns. A lane asks for more each time it filled its quota, so one that has little does not take a round for itself.
+ * Order. It is the claim's (merge.h): queues by `order` and weight, then priority, due time and id over all lanes of a
+ * queue. A round has HFI_ADMIT_MAX lanes. Of more that are due, half of the places go to those that promise most, by the
+ * highest priority that may be pending and the time since which something is due, and half by turns. So the order is
+ * exact as long as no more lanes are admissible at once. Beyond, it is as good as what the store knows without reading
+ * jobs: a lane whose highest job is not due yet promises too much, and takes a place of the first half from one with
+ * less to promise; the other half sees to it that each lane has its place in time.
  */
 enum hfi_pool { HFI_POOL_WORKER, HFI_POOL_ASYNC, HFI_POOL_COUNT };
 
@@ -45,18 +53,22 @@ struct hfi_lane_queue {
     int64_t current;              /* smooth weighted round robin */
     struct hfi_lane **lanes;      /* its lanes */
     size_t count, room, turn;     /* whose turn it is */
-    /* of the round: places in `lanes` that may still take one, from `turn` on. One pass reads from `at` and keeps what
-       may go on at `kept`, so a lane that was refused is not looked at again. */
-    size_t *open, open_count, at, kept;
+    /* of the round: */
+    struct hfi_lane **open;       /* lanes that may take part, from the one whose turn it is */
+    size_t open_count, places;
+    uint16_t index;               /* among its queues, + 1 */
+    uint16_t budgets[HFI_POOL_COUNT];
 };
 
 struct hfi_lane_limit; /* lane_limits.h */
 
 /* A downstream as claims see it. `free` is set before each round. */
 struct hfi_lane_site {
-    uint32_t free;    /* attempts it would admit now, less what is reserved and has not begun */
-    uint32_t used;    /* jobs reserved or running */
-    uint32_t waiting; /* of these: reserved, not begun */
+    uint32_t free;    /* attempts it would admit now, less what was claimed and has not begun */
+    uint32_t used;    /* jobs claimed or running */
+    uint32_t waiting; /* of these: not begun */
+    uint32_t asked;   /* places that the round which is out may use */
+    uint16_t budget;  /* in it */
     bool probing;     /* what it admits are probes; set with `free` */
     bool blocked;     /* out: a due lane was kept back by it */
 };
@@ -71,9 +83,10 @@ struct hfi_lane {
     bool due, paused;
     bool runs_code;               /* its jobs do */
     bool alone;                   /* of suspects: see alone.h */
-    uint32_t quota;               /* asked for at once */
-    uint32_t grant;               /* of the round */
-    uint32_t used;                /* jobs reserved or running */
+    int32_t top_priority;         /* of what is pending, at most */
+    int64_t next_due_us;          /* wall; nothing of it is due before */
+    uint64_t round;               /* the last one that it had a place in */
+    uint32_t used;                /* jobs claimed or running */
     char *host;                   /* NULL, or the key of the host that its jobs call */
     uint32_t empty;               /* claims in a row that found nothing */
     int64_t hold_until_us;        /* monotonic; found nothing again and again */
@@ -81,12 +94,30 @@ struct hfi_lane {
     uint32_t left;                /* abandoned runs of its type that still live: none is started beside them */
 };
 
+#define HFI_ADMIT_MAX 256 /* lanes of one claim */
+#define HFI_BUDGETS_MAX (8 + 3 * HFI_ADMIT_MAX)
+
+/* What a claim is made of. */
+struct hfi_round {
+    struct hfi_admitted admitted[HFI_ADMIT_MAX];
+    struct hfi_lane *lanes[HFI_ADMIT_MAX];
+    struct hfi_merge_queue queues[HFI_ADMIT_MAX];
+    struct hfi_lane_queue *queue_of[HFI_ADMIT_MAX];
+    struct hfi_merge_budget budgets[HFI_BUDGETS_MAX];
+    size_t count, queue_count, budget_count;
+    uint32_t firsts[HFI_POOL_COUNT]; /* queues that may still start their first one beyond the pool */
+};
+
 struct hfi_lanes {
     struct hfi_lane **lanes; /* by id */
     size_t count, room;
     struct hfi_lane_queue **queues; /* by order */
     size_t queue_count, queue_room;
-    uint32_t pool_max[HFI_POOL_COUNT], pool_used[HFI_POOL_COUNT];
+    uint32_t pool_max[HFI_POOL_COUNT], pool_used[HFI_POOL_COUNT]; /* of queues without a concurrency of their own */
+    uint32_t threads_max, threads_used; /* of all queues */
+    struct hfi_round round;
+    uint64_t round_number;
+    size_t queue_turn;          /* when there are more queues than places */
     const char *const *filter; /* NULL = every queue */
     size_t filter_count;
     struct hfi_alone alone;
@@ -96,13 +127,13 @@ struct hfi_lanes {
     int64_t ready_at_us;        /* out of a round: when the first rate that kept a lane back allows the next; wall */
 };
 
-#define HFI_LANE_QUOTA_FIRST 32
-
 /* `options` gives queues, workers and the filter, borrowed. 0 or HF_ENOMEM. */
 int hfi_lanes_init(struct hfi_lanes *lanes, const struct hf_runner_options *options, uint32_t async_max);
 /* The queues have these numbers from now on, or the defaults; jobs that run keep their slots. Between two rounds. */
 void hfi_lanes_tune(struct hfi_lanes *lanes, const struct hf_runner_options *options);
 void hfi_lanes_end(struct hfi_lanes *lanes);
+/* The sizes of the pools, by `workers` and the queues as they are. */
+void hfi_lanes_size(struct hfi_lanes *lanes, uint32_t workers);
 
 /* The lane of that id, or NULL. */
 struct hfi_lane *hfi_lanes_find(const struct hfi_lanes *lanes, int64_t id);
@@ -129,15 +160,12 @@ bool hfi_lane_has_slot(const struct hfi_lanes *lanes, const struct hfi_lane *lan
 /* Before the rows of a LANES operation are taken over: no lane is due. */
 void hfi_lanes_forget_due(struct hfi_lanes *lanes);
 
-/*
- * Fills `admitted` (room for `room` lanes) with what may be claimed, at most `max` jobs, and reserves it. Returns the
- * number of lanes; `total` their jobs.
- */
-size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t max,
-                       struct hfi_admitted *admitted, size_t room, uint32_t *total);
-/* What came of it: gives back what was not claimed, adapts the quota. `hold_us`: after two empty claims. */
-void hfi_lanes_claimed(struct hfi_lanes *lanes, const struct hfi_admitted *admitted, int64_t now_us, int64_t hold_us);
-/* A claimed job's handler begins; ends. */
+/* Makes `round`: what may be claimed now, `max` jobs of each lane at most. The number of its lanes. */
+size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t max);
+/* What came of it is in `round`: books it. A lane that was asked in vain for a second time rests for `hold_us`. */
+void hfi_lanes_claimed(struct hfi_lanes *lanes, int64_t now_us, int64_t hold_us);
+/* A job of it was claimed; its handler begins; ends. */
+void hfi_lane_take(struct hfi_lanes *lanes, struct hfi_lane *lane);
 void hfi_lane_begun(struct hfi_lane *lane);
 void hfi_lane_release(struct hfi_lanes *lanes, struct hfi_lane *lane, bool begun);
 /* The store has it as running no more, or it is not ours to know. After claimed jobs only. */

@@ -31,7 +31,7 @@ static void leave_queue(struct hfi_lane_queue *queue, const struct hfi_lane *lan
     queue->count--;
     memmove(queue->lanes + at, queue->lanes + at + 1, (queue->count - at) * sizeof *queue->lanes);
     queue->turn -= queue->turn > at;
-    queue->open_count = queue->at = queue->kept = 0;
+    queue->open_count = 0;
 }
 
 void hfi_lanes_remove(struct hfi_lanes *lanes, struct hfi_lane *lane) {

@@ -92,13 +92,13 @@ void hfi_lane_others(struct hfi_lane *lane, uint32_t limit_running, uint32_t que
         lane->limit->others = less(limit_running, lane->limit->stored);
 }
 
-/* A start of its rate that this round has not given away. */
+/* A start of its rate. */
 static bool has_start(struct hfi_lanes *lanes, const struct hfi_lane_limit *limit, struct hf_wall wall) {
     int64_t ready_at_us;
     uint32_t tokens = hfi_limit_tokens(&limit->limit, limit->full_at_us, wall.us, &ready_at_us);
-    if (limit->granted < tokens)
+    if (tokens > 0)
         return true;
-    if (tokens == 0 && ready_at_us < lanes->ready_at_us)
+    if (ready_at_us < lanes->ready_at_us)
         lanes->ready_at_us = ready_at_us;
     return false;
 }

@@ -10,8 +10,7 @@
 struct hfi_lane_limit {
     struct hfi_limit limit;  /* all 0: its name is not in the configuration */
     bool known;
-    uint32_t used;           /* reserved or running here */
-    uint32_t granted;        /* of the round */
+    uint32_t used;           /* claimed or running here */
     uint32_t stored, others; /* as of a queue */
     size_t lanes;            /* that have it */
     int64_t full_at_us;      /* of its rate, as of the last claim; wall */

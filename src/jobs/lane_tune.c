@@ -41,4 +41,5 @@ void hfi_lanes_tune(struct hfi_lanes *lanes, const struct hf_runner_options *opt
         for (int pool = 0; queue->concurrency == 0 && pool < HFI_POOL_COUNT; pool++)
             lanes->pool_used[pool] += queue->used[pool];
     }
+    hfi_lanes_size(lanes, options->workers);
 }

@@ -100,32 +100,3 @@ int64_t hfi_aged_priority(int priority, int64_t run_at_us, int64_t now_us, int64
     int64_t waited = hfi_sub(now_us, run_at_us);
     return aging_us <= 0 || waited < 0 ? priority : priority + waited / aging_us;
 }
-
-bool hfi_aged_before(struct hfi_aged first, struct hfi_aged second, int64_t now_us, int64_t aging_us) {
-    int64_t one = hfi_aged_priority(first.priority, first.run_at_us, now_us, aging_us);
-    int64_t other = hfi_aged_priority(second.priority, second.run_at_us, now_us, aging_us);
-    if (one != other)
-        return one > other;
-    if (first.run_at_us != second.run_at_us)
-        return first.run_at_us < second.run_at_us;
-    return first.priority > second.priority;
-}
-
-/* The latest due time with which `priority` has aged to `wanted`; more than now: it need not have waited. */
-static int64_t aged_at(int priority, int64_t wanted, int64_t now_us, int64_t aging_us) {
-    int64_t steps = wanted - priority;
-    if (steps <= 0)
-        return INT64_MAX;
-    return steps > (now_us - INT64_MIN / 2) / aging_us ? INT64_MIN : now_us - steps * aging_us;
-}
-
-int64_t hfi_aged_until(int priority, struct hfi_aged second, int64_t now_us, int64_t aging_us) {
-    if (aging_us <= 0)
-        return priority > second.priority ? INT64_MAX : INT64_MIN;
-    int64_t level = hfi_aged_priority(second.priority, second.run_at_us, now_us, aging_us);
-    int64_t above = aged_at(priority, level + 1, now_us, aging_us);
-    int64_t equal = aged_at(priority, level, now_us, aging_us);
-    int64_t earlier = priority > second.priority ? second.run_at_us : second.run_at_us - 1;
-    equal = equal < earlier ? equal : earlier;
-    return above > equal ? above : equal;
-}

@@ -44,16 +44,5 @@ int64_t hfi_limit_take(const struct hfi_limit *limit, int64_t full_at_us, int64_
 
 /* The priority that a job has aged to: one more for each `aging_us` it has been due; 0 = off. */
 int64_t hfi_aged_priority(int priority, int64_t run_at_us, int64_t now_us, int64_t aging_us);
-/* Of two jobs of one lane: does the first one go before the second? By aged priority, then due time, then priority. */
-struct hfi_aged {
-    int priority;
-    int64_t run_at_us;
-};
-bool hfi_aged_before(struct hfi_aged first, struct hfi_aged second, int64_t now_us, int64_t aging_us);
-/*
- * The latest due time at which a job of `priority` still goes before `second`; INT64_MIN none does. So one seek takes all
- * jobs of a priority up to where another one's first has its turn.
- */
-int64_t hfi_aged_until(int priority, struct hfi_aged second, int64_t now_us, int64_t aging_us);
 
 #endif

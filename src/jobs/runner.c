@@ -207,17 +207,13 @@ static void life_timer_fired(struct hfi_timer *timer, void *user) {
 /* ------------------------------------------------------------------ made and freed */
 
 static int make_kind(struct hfi_runner *runner, enum hf_kind kind) {
-    uint32_t threads = runner->options->workers * 2; /* see lane.h: workers, and a first job of every other queue */
-    const char *at = (const char *)runner->options->queue_options;
-    for (size_t i = 0; i < runner->options->queue_count; i++, at += runner->options->queue_options->size)
-        threads += ((const struct hf_queue_options *)(const void *)at)->concurrency;
     switch (kind) {
     case HF_KIND_HTTP:
         return hfi_kind_http_new(runner->scheduler, runner->parts.caller, &runner->kinds[kind]);
     case HF_KIND_EXEC:
         return hfi_kind_exec_new(runner->scheduler, &runner->kinds[kind]);
     case HF_KIND_NATIVE:
-        return hfi_kind_native_new(runner->scheduler, threads, &runner->kinds[kind]);
+        return hfi_kind_native_new(runner->scheduler, UINT32_MAX / 2, &runner->kinds[kind]); /* claims bound it: lane.h */
     case HF_KIND_NOOP:
         return hfi_kind_noop_new(runner->scheduler, &runner->kinds[kind]);
     case HF_KIND_PLUGIN:

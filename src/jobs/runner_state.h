@@ -22,7 +22,6 @@
  */
 #define HFI_ASYNC_MAX 1024  /* asynchronous jobs in flight on a node, queues with a concurrency of their own aside */
 #define HFI_CLAIM_MAX 1024  /* jobs of one claim */
-#define HFI_ADMIT_MAX 256   /* lanes of one claim */
 #define HFI_FINISHED_KEPT 256
 #define HFI_IDLE_LANES 256
 #define HFI_REFUSED_MIN_MS 250 /* waits while the store refuses, doubling */
@@ -166,7 +165,6 @@ struct hfi_runner {
     struct hfi_op_claim claim_op;
     bool claiming, looking;     /* parts of the round */
     uint64_t claims_back;   /* how many came back */
-    struct hfi_admitted admitted[HFI_ADMIT_MAX];
     struct hfi_job *claimed[HFI_CLAIM_MAX];
     int64_t kept[HFI_ADMIT_MAX]; /* parked lanes whose jobs are counted */
     size_t kept_count;

@@ -93,7 +93,7 @@ static void ask(struct hfi_runner *runner, struct hfi_site *site, uint32_t want,
 }
 
 static void look_at(struct hfi_runner *runner, struct hfi_site *site) {
-    uint32_t keep = site->share_used + site->slots.waiting;
+    uint32_t keep = site->share_used + site->slots.waiting + site->slots.asked;
     bool wants = site->slots.blocked || keep > 0 || site->probe != NULL;
     if (site->share_mode == HFI_SHARED_NOTHING || !wants) {
         if (site->share_as != HFI_SHARED_NOTHING)
@@ -125,7 +125,7 @@ void hfi_share_forget(struct hfi_runner *runner) {
 void hfi_share_stop(struct hfi_runner *runner) {
     for (size_t i = 0; i < runner->site_count; i++) {
         struct hfi_site *site = runner->sites[i];
-        if (!site->share_busy && site->share_as != HFI_SHARED_NOTHING && site->slots.used == 0)
+        if (!site->share_busy && site->share_as != HFI_SHARED_NOTHING && site->slots.used + site->slots.asked == 0)
             ask(runner, site, 0, 0);
     }
 }

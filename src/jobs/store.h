@@ -13,6 +13,7 @@
 #include "holdfast/store.h"
 #include "jobs/forward.h"
 #include "jobs/limit.h"
+#include "jobs/merge.h"
 #include "jobs/record.h"
 #include "jobs/redriving.h"
 #include "jobs/rulebook.h"
@@ -120,6 +121,7 @@ struct hfi_op_nodes {
 struct hfi_lane_row {
     int64_t lane;
     int64_t next_due_us; /* lower bound of the earliest pending run_at; INT64_MAX = none pending */
+    int32_t top_priority; /* upper bound of what is pending; exact after a claim */
     bool paused;         /* its queue is */
     uint32_t limit_running, queue_running; /* with `running`: jobs of its limit key, of its queue, reserved or started by anybody */
     bool alone;          /* of jobs that are started alone: hfi_wants_alone */
@@ -141,12 +143,14 @@ struct hfi_op_lanes {
 };
 
 /*
- * Claims: reserves, and with `start` starts, up to max jobs of each admitted lane, highest priority and earliest due
- * first, with `aging_us` by the priority they have aged to (limit.h). Never of a paused queue, never a job past its
- * expires_at (EXPIRE ends those), never more than the limit of the lane's key and the bound of its queue leave free:
- * those are measured on the running rows of the whole store, in this very transaction, so there is no count that could
- * go wrong.
+ * Claims: reserves, and with `start` starts, jobs of the admitted lanes in the order of merge.h: queues by order and
+ * weight, and within a queue the highest priority, the earliest due, the lowest id of all its lanes; with `aging_us` the
+ * priority is what it has aged to (limit.h). Never more than the budgets have left, and lanes without any are not read.
+ * Never of a paused queue, never a job past its expires_at (EXPIRE ends those), never more than the limit of the lane's
+ * key and the bound of its queue leave free: those are measured on the running rows of the whole store, in this very
+ * transaction, so there is no count that could go wrong. Lanes of probes go before all others, in the order given.
  */
+#define HFI_ADMITTED_DRAWS 4
 struct hfi_admitted {
     int64_t lane;
     uint32_t max;
@@ -157,6 +161,8 @@ struct hfi_admitted {
     uint32_t queue_max;             /* jobs of the lane's queue at once in the whole store; 0 no bound */
     int64_t aging_us;               /* 0 off */
     bool probe;                     /* its jobs are probes of a broken downstream: hfi_probe_suits goes before the order */
+    uint16_t queue;                 /* index in the claim's queues */
+    uint16_t draws[HFI_ADMITTED_DRAWS]; /* indices in its budgets, of all that it draws from; 0 none */
     uint32_t claimed;               /* out */
     bool more;                      /* out: it has more due jobs, which a limit may keep back, or which stand behind many
                                      * past their expires_at: a claim need not look behind those */
@@ -168,8 +174,12 @@ struct hfi_op_claim {
     int64_t node;
     struct hf_wall now;
     bool start;
-    struct hfi_admitted *lanes; /* in the order of preference */
+    struct hfi_admitted *lanes;
     size_t lane_count;
+    struct hfi_merge_queue *queues; /* by order; none: all lanes are of one */
+    size_t queue_count;
+    const struct hfi_merge_budget *budgets; /* of this node; the first one is not used */
+    size_t budget_count;
     uint32_t max;               /* over all lanes */
     struct hfi_job **jobs;      /* out: room for max; each one block, the submitter's, with payload */
     size_t count;

@@ -1,92 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the memory store has for claims: lanes with something due, and the jobs taken of them in order. Must never hand
- * out a job of a paused queue or one past its expires_at. Under the store's lock.
+ * Claims of the memory store: jobs of all admitted lanes in the order of merge.h. Must never hand out a job of a paused
+ * queue or one past its expires_at, nor look further behind those than HFI_EXPIRED_LOOK. Under the store's lock.
  */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "jobs/hands.h"
 #include "jobs/limit.h"
+#include "jobs/merge.h"
 #include "sim/memory_state.h"
 
-static int64_t lane_due(const struct hfi_memory_lane *lane) {
-    int64_t due = INT64_MAX;
-    for (size_t i = 0; i < HFI_PRIORITIES; i++) {
-        const struct hfi_heap_item *first = hfi_heap_first(&lane->due[i]);
-        if (first && first->at_us < due)
-            due = first->at_us;
-    }
-    return due;
-}
-
-static uint64_t count_due(const struct hfi_memory_lane *lane, int64_t now_us, uint64_t room) {
-    uint64_t due = 0;
-    for (size_t i = 0; i < HFI_PRIORITIES; i++)
-        for (size_t at = 0; at < lane->due[i].count && due < room; at++)
-            due += lane->due[i].items[at]->at_us <= now_us;
-    return due;
-}
-
-/* Texts are copied behind the rows: the block outlives the lock. */
-static const char *text_behind(char **end, const char *text) {
-    size_t size = strlen(text) + 1;
-    char *place = memcpy(*end, text, size);
-    *end += size;
-    return place;
-}
-
-static size_t texts_size(const struct hfi_memory_lane *lane) {
-    return strlen(lane->queue) + strlen(lane->type) + strlen(lane->breaker_key) + strlen(lane->limit_key) + 4;
-}
-
-int hfi_memory_lanes(struct hfi_memory *store, struct hfi_op_lanes *op) {
-    size_t rows = 0, texts = 0;
-    op->next_due_us = INT64_MAX;
-    for (size_t i = 0; i < store->lanes.count; i++) {
-        const struct hfi_memory_lane *lane = store->lanes.items[i];
-        int64_t due = lane_due(lane);
-        rows += lane->id > op->known || due <= op->now.us;
-        texts += lane->id > op->known ? texts_size(lane) : 0;
-        if (due > op->now.us && due < op->next_due_us)
-            op->next_due_us = due;
-    }
-    op->count = 0;
-    op->rows = hfi_alloc(rows * sizeof *op->rows + texts);
-    if (!op->rows)
-        return HF_ENOMEM;
-    char *end = (char *)(op->rows + rows);
-    for (size_t i = 0; i < store->lanes.count; i++) {
-        const struct hfi_memory_lane *lane = store->lanes.items[i];
-        int64_t due = lane_due(lane);
-        bool is_new = lane->id > op->known;
-        if (!is_new && due > op->now.us)
-            continue;
-        op->rows[op->count++] = (struct hfi_lane_row){
-            .lane = lane->id,
-            .next_due_us = due,
-            .paused = hfi_memory_pause_of(store, lane->queue, op->now) != NULL,
-            .alone = lane->alone,
-            .limit_running = op->running && lane->of_limit ? (uint32_t)lane->of_limit->running : 0,
-            .queue_running = op->running ? (uint32_t)lane->of_queue->running : 0,
-            .queue = is_new ? text_behind(&end, lane->queue) : "",
-            .type = is_new ? text_behind(&end, lane->type) : "",
-            .breaker_key = is_new ? text_behind(&end, lane->breaker_key) : "",
-            .limit_key = is_new ? text_behind(&end, lane->limit_key) : "",
-        };
-    }
-    op->kept_due = 0;
-    for (size_t i = 0; i < op->kept_count; i++)
-        if (op->kept[i] > 0 && (size_t)op->kept[i] <= store->lanes.count)
-            op->kept_due += count_due(store->lanes.items[op->kept[i] - 1], op->now.us, HFI_KEPT_MAX - op->kept_due);
-    op->unhealthy_version = store->unhealthy_version;
-    store->left_some = store->left_over.first != NULL;
-    return 0;
-}
+/* A lane in the making. */
+struct part {
+    struct hfi_memory_lane *lane; /* NULL: it has no part in the claim */
+    struct hfi_memory_job *first; /* whose turn it is in the lane; in its heap. NULL: none, or not looked at */
+    uint32_t expired[HFI_PRIORITIES];
+    bool looked, cut;             /* cut: of a priority there are more than may be passed over */
+};
 
 /* A claim in the making: rows are out of their heaps until it is linked in or dropped. */
 struct claim {
     struct hfi_op_claim *op;
+    struct part *parts;
+    struct hfi_merge merge;
     struct hfi_staged *staged;
     size_t count;
     struct hfi_memory_job **skipped; /* due, but past their expiry or unfit */
@@ -94,27 +31,31 @@ struct claim {
     size_t skipped_room;
 };
 
-struct hfi_memory_job *hfi_memory_next_due(struct hfi_memory_lane *lane, int64_t now_us, int64_t aging_us) {
-    struct hfi_memory_job *best = NULL;
-    for (size_t i = HFI_PRIORITIES; i > 0; i--) {
-        struct hfi_heap_item *first = hfi_heap_first(&lane->due[i - 1]);
-        if (!first || first->at_us > now_us)
-            continue;
-        struct hfi_memory_job *row = first->row;
-        if (aging_us <= 0)
-            return row;
-        struct hfi_aged one = {row->job->priority, row->job->run_at_us};
-        if (!best || hfi_aged_before(one, (struct hfi_aged){best->job->priority, best->job->run_at_us}, now_us, aging_us))
-            best = row;
-    }
-    return best;
+static bool has_expired(const struct hfi_memory_job *row, int64_t now_us) {
+    return row->job->expires_at_us != 0 && row->job->expires_at_us <= now_us;
 }
 
-static struct hfi_memory_job *take_due(struct hfi_memory_lane *lane, int64_t now_us, int64_t aging_us) {
-    struct hfi_memory_job *row = hfi_memory_next_due(lane, now_us, aging_us);
-    if (row)
-        hfi_heap_remove(&lane->due[row->job->priority], &row->due);
+static struct hfi_merge_head head_of(const struct hfi_memory_job *row, int64_t now_us, int64_t aging_us) {
+    const struct hfi_job *job = row->job;
+    int64_t aged = hfi_aged_priority(job->priority, job->run_at_us, now_us, aging_us);
+    return (struct hfi_merge_head){aged, job->run_at_us, job->id, job->priority};
+}
+
+/* The due row of a priority; NULL: none. */
+static struct hfi_memory_job *due_of(const struct hfi_memory_lane *lane, size_t priority, int64_t now_us) {
+    struct hfi_heap_item *first = hfi_heap_first(&lane->due[priority]);
+    return first && first->at_us <= now_us ? first->row : NULL;
+}
+
+struct hfi_memory_job *hfi_memory_next_due(struct hfi_memory_lane *lane, int64_t now_us) {
+    struct hfi_memory_job *row = NULL;
+    for (size_t i = HFI_PRIORITIES; i > 0 && !row; i--)
+        row = due_of(lane, i - 1, now_us);
     return row;
+}
+
+static void take_out(struct hfi_memory_job *row) {
+    hfi_heap_remove(&row->lane->due[row->job->priority], &row->due);
 }
 
 static void put_back(struct hfi_memory_job *row) {
@@ -162,61 +103,72 @@ static int stage_claim(struct hfi_memory *store, struct claim *claim, const stru
     return 0;
 }
 
-static void count_claimed(struct hfi_memory_lane *lane, struct hfi_admitted *admitted) {
-    admitted->claimed++;
-    lane->of_queue->staged++;
-    if (lane->of_limit)
-        lane->of_limit->staged++;
-}
-
 /* A row out of its heap: staged, or set aside when it cannot be claimed. */
-static int take(struct hfi_memory *store, struct claim *claim, struct hfi_admitted *admitted,
-                struct hfi_memory_job *row) {
+static int take(struct hfi_memory *store, struct claim *claim, struct hfi_admitted *admitted, struct hfi_memory_job *row) {
+    take_out(row);
     int code = stage_claim(store, claim, admitted, row);
     if (code == HF_ESTATE)
         return skip(claim, row); /* only this job, never the rest (I33) */
     if (code != 0)
         put_back(row);
     else
-        count_claimed(row->lane, admitted);
+        admitted->claimed++;
     return code;
 }
 
-static bool is_full(const struct claim *claim, const struct hfi_memory_lane *lane, const struct hfi_admitted *admitted) {
-    const struct hfi_limit *limit = admitted->limit;
-    const struct hfi_memory_gauge *queue = lane->of_queue, *key = lane->of_limit;
-    if (admitted->claimed == admitted->max || claim->count == claim->op->max ||
-        hfi_limit_room(admitted->queue_max, (uint32_t)(queue->running + queue->staged)) == 0)
-        return true;
-    return limit && key &&
-           (hfi_limit_room(limit->concurrency, (uint32_t)(key->running + key->staged)) == 0 ||
-            hfi_limit_tokens(limit, key->full_at_us, claim->op->now.us, NULL) <= key->staged);
-}
-
-static bool has_expired(const struct hfi_memory_job *row, int64_t now_us) {
-    return row->job->expires_at_us != 0 && row->job->expires_at_us <= now_us;
+/* Finds the row of the lane whose turn it is; those past their time are set aside, a bounded number of each priority. */
+static int look(struct claim *claim, struct hfi_admitted *admitted, struct part *part) {
+    int64_t now_us = claim->op->now.us;
+    struct hfi_merge_head best;
+    part->looked = true;
+    part->first = NULL;
+    for (size_t i = HFI_PRIORITIES; i > 0 && (!part->first || admitted->aging_us > 0); i--) {
+        struct hfi_memory_job *row;
+        uint32_t *seen = &part->expired[i - 1];
+        while ((row = due_of(part->lane, i - 1, now_us)) && has_expired(row, now_us) && *seen < HFI_EXPIRED_LOOK) {
+            ++*seen;
+            take_out(row);
+            if (skip(claim, row) != 0)
+                return HF_ENOMEM;
+        }
+        if (!row)
+            continue;
+        if (has_expired(row, now_us)) {
+            part->cut = true;
+            continue;
+        }
+        struct hfi_merge_head head = head_of(row, now_us, admitted->aging_us);
+        if (part->first && !hfi_merge_before(&head, &best))
+            continue;
+        part->first = row;
+        best = head;
+    }
+    return 0;
 }
 
 /* Jobs that suit as probes, among the first few due of each priority; those passed over go back to their places. */
-static int claim_probes(struct hfi_memory *store, struct claim *claim, struct hfi_admitted *admitted,
-                        struct hfi_memory_lane *lane) {
+static int take_suited(struct hfi_memory *store, struct claim *claim, struct hfi_admitted *admitted, struct part *part,
+                       uint32_t room) {
     int64_t now_us = claim->op->now.us;
     size_t mark = claim->skipped_count;
     struct hfi_hand hand;
     int code = 0;
     hfi_hand_start(&hand, claim->op->node, claim->op->now, admitted);
     for (size_t i = HFI_PRIORITIES; i > 0; i--) {
-        const struct hfi_heap_item *first;
-        for (uint32_t seen = 0; code == 0 && seen < HFI_PROBE_LOOK && !is_full(claim, lane, admitted);) {
-            first = hfi_heap_first(&lane->due[i - 1]);
-            if (!first || first->at_us > now_us)
+        struct hfi_memory_job *row;
+        uint32_t expired = 0;
+        for (uint32_t seen = 0; code == 0 && seen < HFI_PROBE_LOOK && admitted->claimed < room &&
+                                (row = due_of(part->lane, i - 1, now_us)) != NULL;) {
+            bool over = has_expired(row, now_us);
+            if (over && expired++ == HFI_EXPIRED_LOOK)
                 break;
-            struct hfi_memory_job *row = first->row;
-            bool expired = has_expired(row, now_us);
-            seen += !expired;
-            hfi_heap_remove(&lane->due[i - 1], &row->due);
-            code = expired || !hfi_probe_suits(row->job, &hand.rules) ? skip(claim, row)
-                                                                      : take(store, claim, admitted, row);
+            seen += !over;
+            if (!over && hfi_probe_suits(row->job, &hand.rules)) {
+                code = take(store, claim, admitted, row);
+                continue;
+            }
+            take_out(row);
+            code = skip(claim, row);
         }
     }
     while (claim->skipped_count > mark)
@@ -224,51 +176,103 @@ static int claim_probes(struct hfi_memory *store, struct claim *claim, struct hf
     return code;
 }
 
-static int claim_lane(struct hfi_memory *store, struct claim *claim, struct hfi_admitted *admitted) {
-    struct hfi_op_claim *op = claim->op;
-    struct hfi_memory_job *row;
-    admitted->claimed = 0;
-    admitted->more = false;
-    admitted->full_at_us = 0;
-    if (admitted->lane < 1 || (size_t)admitted->lane > store->lanes.count)
-        return 0;
-    struct hfi_memory_lane *lane = store->lanes.items[admitted->lane - 1];
-    if (hfi_memory_pause_of(store, lane->queue, op->now))
-        return 0;
-    int code = admitted->probe ? claim_probes(store, claim, admitted, lane) : 0;
-    bool served = admitted->claimed > 0; /* then what remains is whether there are more */
-    while (code == 0 && !admitted->more && (row = take_due(lane, op->now.us, admitted->aging_us)) != NULL) {
-        if (served || is_full(claim, lane, admitted)) {
-            admitted->more = !has_expired(row, op->now.us);
-            code = skip(claim, row);
-        } else {
-            code = take(store, claim, admitted, row);
-        }
+/* Probes are out of all order: such as suit, or when there are none the first ones. */
+static int take_probes(struct hfi_memory *store, struct claim *claim) {
+    int code = 0;
+    for (size_t i = 0; i < claim->op->lane_count && code == 0; i++) {
+        struct hfi_admitted *admitted = &claim->op->lanes[i];
+        struct part *part = &claim->parts[i];
+        uint32_t room = admitted->probe ? hfi_merge_room(&claim->merge, i) : 0;
+        if (room == 0)
+            continue;
+        code = take_suited(store, claim, admitted, part, room);
+        bool served = admitted->claimed > 0;
+        while (code == 0 && (code = look(claim, admitted, part)) == 0 && part->first && !served && admitted->claimed < room)
+            code = take(store, claim, admitted, part->first);
+        hfi_merge_apart(&claim->merge, i, admitted->claimed);
     }
     return code;
 }
 
-/* What was staged counts as running once it is linked; a rate is used up with it. */
-static void settle_gauges(struct hfi_memory *store, struct hfi_op_claim *op, int code) {
+static int take_turns(struct hfi_memory *store, struct claim *claim) {
+    struct hfi_merge_turn turn;
+    struct hfi_merge_head head;
+    while (hfi_merge_next(&claim->merge, &turn)) {
+        struct hfi_admitted *admitted = &claim->op->lanes[turn.lane];
+        struct part *part = &claim->parts[turn.lane];
+        uint32_t before = admitted->claimed;
+        int code = turn.look ? 0 : take(store, claim, admitted, part->first);
+        if (code == 0)
+            code = look(claim, admitted, part);
+        if (code != 0)
+            return code;
+        if (part->first)
+            head = head_of(part->first, claim->op->now.us, admitted->aging_us);
+        if (turn.look)
+            hfi_merge_found(&claim->merge, turn.lane, part->first ? &head : NULL);
+        else
+            hfi_merge_took(&claim->merge, turn.lane, admitted->claimed - before, part->first ? &head : NULL);
+    }
+    return 0;
+}
+
+/* The budget of a gauge, shared by all lanes that draw from it; made at the first. */
+static void draw_from(struct claim *claim, size_t at, struct hfi_memory_gauge *gauge, uint32_t left) {
+    if (gauge->budget == HFI_MERGE_NOTHING)
+        gauge->budget = hfi_merge_budget(&claim->merge, left);
+    hfi_merge_draw(&claim->merge, at, gauge->budget);
+}
+
+static void open_lane(struct hfi_memory *store, struct claim *claim, size_t at) {
+    struct hfi_admitted *admitted = &claim->op->lanes[at];
+    struct part *part = &claim->parts[at];
+    admitted->claimed = 0;
+    admitted->more = false;
+    admitted->full_at_us = 0;
+    if (admitted->lane >= 1 && (size_t)admitted->lane <= store->lanes.count)
+        part->lane = store->lanes.items[admitted->lane - 1];
+    if (part->lane && hfi_memory_pause_of(store, part->lane->queue, claim->op->now))
+        part->lane = NULL;
+    hfi_merge_lane(&claim->merge, at, admitted->queue, part->lane ? admitted->max : 0);
+    if (!part->lane)
+        return;
+    for (int i = 0; i < HFI_ADMITTED_DRAWS; i++)
+        hfi_merge_draw(&claim->merge, at, admitted->draws[i]);
+    struct hfi_memory_gauge *queue = part->lane->of_queue, *key = part->lane->of_limit;
+    if (admitted->queue_max > 0)
+        draw_from(claim, at, queue, hfi_limit_room(admitted->queue_max, (uint32_t)queue->running));
+    if (!admitted->limit || !key)
+        return;
+    uint32_t left = hfi_limit_room(admitted->limit->concurrency, (uint32_t)key->running);
+    uint32_t tokens = hfi_limit_tokens(admitted->limit, key->full_at_us, claim->op->now.us, NULL);
+    draw_from(claim, at, key, left < tokens ? left : tokens);
+}
+
+/* A rate is used up by what is linked now; what a lane has left is told. */
+static void close_lanes(struct claim *claim, int code) {
+    struct hfi_op_claim *op = claim->op;
     for (size_t i = 0; i < op->lane_count; i++) {
         struct hfi_admitted *admitted = &op->lanes[i];
-        if (admitted->lane < 1 || (size_t)admitted->lane > store->lanes.count)
+        struct part *part = &claim->parts[i];
+        if (!part->lane)
             continue;
-        const struct hfi_memory_lane *lane = store->lanes.items[admitted->lane - 1];
-        struct hfi_memory_gauge *key = lane->of_limit;
-        lane->of_queue->staged = 0;
+        struct hfi_memory_gauge *key = part->lane->of_limit;
+        part->lane->of_queue->budget = HFI_MERGE_NOTHING;
+        admitted->claimed = code == 0 ? admitted->claimed : 0;
+        admitted->more = code == 0 && (!part->looked || part->first || part->cut);
         if (!key)
             continue;
-        if (code == 0 && admitted->limit && admitted->limit->interval_us > 0 && key->staged > 0)
-            key->full_at_us = hfi_limit_take(admitted->limit, key->full_at_us, op->now.us, (uint32_t)key->staged);
-        admitted->full_at_us = key->full_at_us;
-        key->staged = 0;
+        key->budget = HFI_MERGE_NOTHING;
+        if (admitted->limit && admitted->limit->interval_us > 0 && admitted->claimed > 0)
+            key->full_at_us = hfi_limit_take(admitted->limit, key->full_at_us, op->now.us, admitted->claimed);
     }
+    for (size_t i = 0; i < op->lane_count; i++)
+        if (claim->parts[i].lane && claim->parts[i].lane->of_limit)
+            op->lanes[i].full_at_us = claim->parts[i].lane->of_limit->full_at_us;
 }
 
 static void finish_claim(struct hfi_memory *store, struct claim *claim, int code) {
     struct hfi_op_claim *op = claim->op;
-    settle_gauges(store, op, code);
     for (size_t i = 0; i < claim->skipped_count; i++)
         put_back(claim->skipped[i]);
     for (size_t i = 0; i < claim->count; i++) {
@@ -281,20 +285,32 @@ static void finish_claim(struct hfi_memory *store, struct claim *claim, int code
         hfi_free(op->jobs[i]);
         op->jobs[i] = NULL;
     }
-    for (size_t i = 0; i < op->lane_count && code != 0; i++) {
-        op->lanes[i].claimed = 0;
-        op->lanes[i].more = false;
-    }
     op->count = code == 0 ? claim->count : 0;
-    hfi_free(claim->staged);
-    hfi_free(claim->skipped);
 }
 
 int hfi_memory_claim(struct hfi_memory *store, struct hfi_op_claim *op) {
-    struct claim claim = {.op = op, .staged = hfi_alloc_array(op->max, sizeof *claim.staged)};
-    int code = !claim.staged ? HF_ENOMEM : hfi_memory_node_lives(store, op->node) ? 0 : HF_ESTALE;
+    struct claim claim = {.op = op, .staged = hfi_alloc_array(op->max + 1, sizeof *claim.staged),
+                          .parts = hfi_alloc_array(op->lane_count + 1, sizeof *claim.parts)};
+    int code = hfi_merge_begin(&claim.merge, op->lane_count, op->max, op->queues, op->queue_count, op->budgets,
+                               op->budget_count, 2 * op->lane_count);
+    op->count = 0;
+    if (!claim.staged || !claim.parts)
+        code = HF_ENOMEM;
+    else if (code == 0 && !hfi_memory_node_lives(store, op->node))
+        code = HF_ESTALE;
     for (size_t i = 0; i < op->lane_count && code == 0; i++)
-        code = claim_lane(store, &claim, &op->lanes[i]);
-    finish_claim(store, &claim, code);
+        open_lane(store, &claim, i);
+    if (code == 0) {
+        hfi_merge_sort(&claim.merge);
+        code = take_probes(store, &claim);
+        code = code == 0 ? take_turns(store, &claim) : code;
+        hfi_merge_turns(&claim.merge, op->queues, op->queue_count);
+        close_lanes(&claim, code);
+        finish_claim(store, &claim, code);
+    }
+    hfi_merge_end(&claim.merge);
+    hfi_free(claim.staged);
+    hfi_free(claim.parts);
+    hfi_free(claim.skipped);
     return code;
 }

@@ -159,7 +159,7 @@ int hfi_memory_quarantine(struct hfi_memory *store, struct hfi_op_quarantine *op
     if (code != 0 || !lane || type_is_had(store, lane->type, op->node))
         return code;
     while (code == 0 && op->ended < op->limit) {
-        struct hfi_memory_job *row = hfi_memory_next_due(lane, op->now.us, 0);
+        struct hfi_memory_job *row = hfi_memory_next_due(lane, op->now.us);
         struct hfi_hand hand;
         bool died = false;
         if (!row)

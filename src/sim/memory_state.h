@@ -52,8 +52,9 @@ struct hfi_memory_job {
 /* What runs of one queue, or of one limit key. */
 struct hfi_memory_gauge {
     struct hfi_link link;
-    size_t running, staged; /* staged: by the claim in the making */
+    size_t running;
     size_t lanes;           /* that have it */
+    uint16_t budget;        /* in the claim in the making; hfi_merge_budget */
     int64_t full_at_us;     /* of a limit key's rate */
     uint64_t look;          /* the last list that counted it */
     char name[];
@@ -259,11 +260,11 @@ int hfi_memory_deps_add(struct hfi_memory *store, struct hfi_memory_job *row, co
 void hfi_memory_deps_drop(struct hfi_memory_job *row); /* before it goes */
 int hfi_memory_release(struct hfi_memory *store, struct hfi_op_release *op);
 
-/* memory_claim.c */
+/* memory_lanes.c, memory_claim.c */
 int hfi_memory_lanes(struct hfi_memory *store, struct hfi_op_lanes *op);
 int hfi_memory_claim(struct hfi_memory *store, struct hfi_op_claim *op);
-/* The due row whose turn it is, by aged priority; NULL none. `aging_us` 0: by priority alone. */
-struct hfi_memory_job *hfi_memory_next_due(struct hfi_memory_lane *lane, int64_t now_us, int64_t aging_us);
+/* The due row whose turn it is, by priority; NULL none. */
+struct hfi_memory_job *hfi_memory_next_due(struct hfi_memory_lane *lane, int64_t now_us);
 
 /* memory_hands.c */
 int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "claim_sim.h"
 #include "jobs/lane.h"
 #include "seed.h"
 
@@ -24,8 +25,7 @@ struct stage {
     struct hfi_type native, noop;
     struct hfi_lanes lanes;
     struct hfi_lane *lane[4];
-    struct hfi_admitted admitted[8];
-    size_t count;
+    struct claim_sim sim;
     int64_t now_us;
 };
 
@@ -36,6 +36,7 @@ static void begin(struct stage *stage) {
     stage->native.options.kind = HF_KIND_NATIVE;
     stage->noop.options.kind = HF_KIND_NOOP;
     stage->now_us = 5 * SECOND;
+    claim_sim_init(&stage->sim);
     assert_int_equal(hfi_lanes_init(&stage->lanes, &stage->options, 100), 0);
     for (int64_t id = ORDINARY; id <= ASYNC; id++) {
         assert_int_equal(hfi_lanes_add(&stage->lanes, id, "default", id == ASYNC ? &stage->noop : &stage->native, NULL,
@@ -44,21 +45,15 @@ static void begin(struct stage *stage) {
     }
 }
 
-/* A round that claims all it is granted, 100 of each lane at most; every lane that is due has more. */
+/* A round of three jobs; every lane that is due has more. */
 static void admit(struct stage *stage) {
-    uint32_t total;
-    stage->count = hfi_lanes_admit(&stage->lanes, stage->now_us, (struct hf_wall){0}, 3, stage->admitted, 8, &total);
-    for (size_t i = 0; i < stage->count; i++) {
-        stage->admitted[i].claimed = stage->admitted[i].max;
-        stage->admitted[i].more = true;
-        hfi_lanes_claimed(&stage->lanes, &stage->admitted[i], stage->now_us, 0);
-    }
+    claim_sim_round(&stage->sim, &stage->lanes, stage->now_us, (struct hf_wall){0}, 3, 0);
 }
 
 static const struct hfi_admitted *of(const struct stage *stage, int64_t lane) {
-    for (size_t i = 0; i < stage->count; i++)
-        if (stage->admitted[i].lane == lane)
-            return &stage->admitted[i];
+    for (size_t i = 0; i < stage->sim.count; i++)
+        if (stage->sim.claimed[i].lane == lane)
+            return &stage->sim.claimed[i];
     return NULL;
 }
 
@@ -80,20 +75,20 @@ static void a_suspect_waits_for_the_others_and_they_for_it(void **state) {
     for (uint32_t left = 3; left > 0; left--) { /* nothing that runs code begins while some runs */
         stage.now_us += SECOND;
         admit(&stage);
-        assert_int_equal(stage.count, 1);
+        assert_int_equal(stage.sim.count, 1);
         assert_int_equal(of(&stage, ASYNC)->max, 3); /* others are not concerned */
         assert_false(of(&stage, ASYNC)->runs_code);
         end(&stage, ORDINARY, 1);
     }
     stage.lane[ASYNC]->due = false;
     admit(&stage);
-    assert_int_equal(stage.count, 1);
+    assert_int_equal(stage.sim.count, 1);
     assert_int_equal(of(&stage, SUSPECT)->max, 1);
     assert_true(of(&stage, SUSPECT)->alone);
     for (int i = 0; i < 500; i++) { /* however long it runs, neither another suspect nor anybody */
         stage.now_us += SECOND;
         admit(&stage);
-        assert_int_equal(stage.count, 0);
+        assert_int_equal(stage.sim.count, 0);
     }
     end(&stage, SUSPECT, 1);
     admit(&stage);
@@ -140,7 +135,7 @@ static void beside_a_job_that_does_not_end_it_is_started_and_not_blamed(void **s
     stage.lane[SUSPECT]->due = true;
     for (int64_t from = stage.now_us; stage.now_us - from < WAIT; stage.now_us += SECOND) {
         admit(&stage);
-        assert_int_equal(stage.count, 0);
+        assert_int_equal(stage.sim.count, 0);
     }
     admit(&stage);
     assert_int_equal(of(&stage, SUSPECT)->max, 1);
@@ -167,7 +162,7 @@ static void a_suspect_that_cannot_be_had_keeps_nobody_back(void **state) {
     assert_int_equal(of(&stage, ORDINARY)->max, 3);
     site.free = 1;
     admit(&stage);
-    assert_int_equal(stage.count, 0);
+    assert_int_equal(stage.sim.count, 0);
     stage.lane[SUSPECT]->due = false;
     admit(&stage);
     assert_true(of(&stage, ORDINARY)->max > 0);
@@ -193,7 +188,7 @@ static void a_suspect_without_a_slot_keeps_nobody_back(void **state) {
     stage.lane[ASYNC]->due = false;
     end(&stage, ASYNC, 1);
     admit(&stage);
-    assert_int_equal(stage.count, 1);
+    assert_int_equal(stage.sim.count, 1);
     assert_true(of(&stage, SUSPECT)->alone);
     hfi_lanes_end(&stage.lanes);
 }
@@ -243,13 +238,13 @@ static void alone_is_alone_and_nobody_starves(void **state) {
             }
         alone = alone && runs[SUSPECT] > 0;
         admit(&stage);
-        for (size_t i = 0; i < stage.count; i++) {
-            int64_t id = stage.admitted[i].lane;
+        for (size_t i = 0; i < stage.sim.count; i++) {
+            int64_t id = stage.sim.claimed[i].lane;
             assert_false(alone); /* whoever it is */
-            runs[id] += stage.admitted[i].max;
-            started[id] += stage.admitted[i].max;
+            runs[id] += stage.sim.claimed[i].max;
+            started[id] += stage.sim.claimed[i].max;
             seen_us[id] = stage.now_us;
-            if (!stage.admitted[i].alone)
+            if (!stage.sim.claimed[i].alone)
                 continue;
             alone = true;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which lanes are claimed from and how many jobs of each: order, weights, slots, sites, quotas, and that no slot is
- * ever granted twice.
+ * Which lanes have a part in a claim, and what it may use up: order, weights, slots, sites, places of a round, and that
+ * no slot is ever given twice.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,10 +13,9 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "claim_sim.h"
 #include "jobs/lane.h"
 #include "seed.h"
-
-#define ROOM 64
 
 struct stage {
     struct hf_runner_options options;
@@ -24,9 +23,7 @@ struct stage {
     struct hfi_type native, noop;
     struct hfi_lanes lanes;
     struct hf_wall wall;
-    struct hfi_admitted admitted[ROOM];
-    size_t count;
-    uint32_t total;
+    struct claim_sim sim;
 };
 
 static void set_queue(struct stage *stage, size_t at, const char *name, int32_t order, uint32_t weight,
@@ -44,6 +41,7 @@ static void begin(struct stage *stage, uint32_t workers) {
     memset(stage, 0, sizeof *stage);
     stage->options.size = sizeof stage->options;
     stage->options.workers = workers;
+    claim_sim_init(&stage->sim);
     stage->native.options.kind = HF_KIND_NATIVE;
     stage->noop.options.kind = HF_KIND_NOOP;
 }
@@ -53,28 +51,19 @@ static struct hfi_lane *add(struct stage *stage, int64_t id, const char *queue, 
     struct hfi_lane *lane;
     assert_int_equal(hfi_lanes_add(&stage->lanes, id, queue, type, site, &lane), 0);
     lane->due = true;
-    lane->quota = 1000;
     return lane;
 }
 
+/* A round; what it claims is booked. Each lane has more. */
 static void admit(struct stage *stage, uint32_t max) {
-    stage->count = hfi_lanes_admit(&stage->lanes, 0, stage->wall, max, stage->admitted, ROOM, &stage->total);
+    claim_sim_round(&stage->sim, &stage->lanes, 0, stage->wall, max, 0);
 }
 
 static uint32_t granted(const struct stage *stage, int64_t lane) {
-    for (size_t i = 0; i < stage->count; i++)
-        if (stage->admitted[i].lane == lane)
-            return stage->admitted[i].max;
+    for (size_t i = 0; i < stage->sim.count; i++)
+        if (stage->sim.claimed[i].lane == lane)
+            return stage->sim.claimed[i].max;
     return 0;
-}
-
-/* All that was granted is claimed, and there is more. */
-static void claim_all(struct stage *stage) {
-    for (size_t i = 0; i < stage->count; i++) {
-        stage->admitted[i].claimed = stage->admitted[i].max;
-        stage->admitted[i].more = true;
-        hfi_lanes_claimed(&stage->lanes, &stage->admitted[i], 0, 0);
-    }
 }
 
 static void lower_orders_go_first(void **state) {
@@ -95,13 +84,10 @@ static void lower_orders_go_first(void **state) {
 /* More lanes than a round has room for, all of them always due: how often the one had a job that had the least, against
  * the one that had the most. */
 static void more_lanes_than_room(size_t count, bool queues, bool weighted) {
-    enum { MANY = 514, A_ROUND = 256, ROUNDS = 600 };
-    static struct hfi_admitted admitted[A_ROUND];
-    static uint32_t had[MANY + 1];
+    enum { ROUNDS = 100 };
     struct stage stage;
-    uint32_t least = UINT32_MAX, most = 0, total;
+    uint32_t least = UINT32_MAX, most = 0;
     begin(&stage, 8);
-    memset(had, 0, sizeof had);
     assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100000), 0);
     for (size_t id = 1; id <= count; id++) {
         char name[16];
@@ -111,22 +97,17 @@ static void more_lanes_than_room(size_t count, bool queues, bool weighted) {
     for (size_t i = 0; weighted && i < stage.lanes.queue_count; i++)
         stage.lanes.queues[i]->weight = 3;
     for (int round = 0; round < ROUNDS; round++) {
-        size_t lanes = hfi_lanes_admit(&stage.lanes, 0, stage.wall, 1024, admitted, A_ROUND, &total);
-        for (size_t i = 0; i < lanes; i++) {
-            had[admitted[i].lane] += admitted[i].max;
-            admitted[i].claimed = admitted[i].max;
-            admitted[i].more = true;
-            hfi_lanes_claimed(&stage.lanes, &admitted[i], 0, 0);
-            for (uint32_t job = 0; job < admitted[i].max; job++)
-                hfi_lane_release(&stage.lanes, hfi_lanes_find(&stage.lanes, admitted[i].lane), true);
-        }
+        admit(&stage, HFI_ADMIT_MAX);
+        for (size_t i = 0; i < stage.sim.count; i++)
+            for (uint32_t job = 0; job < stage.sim.claimed[i].max; job++)
+                hfi_lane_release(&stage.lanes, hfi_lanes_find(&stage.lanes, stage.sim.claimed[i].lane), false);
     }
     for (size_t id = 1; id <= count; id++) {
-        least = had[id] < least ? had[id] : least;
-        most = had[id] > most ? had[id] : most;
+        least = stage.sim.had[id] < least ? stage.sim.had[id] : least;
+        most = stage.sim.had[id] > most ? stage.sim.had[id] : most;
     }
     hfi_lanes_end(&stage.lanes);
-    if (least < ROUNDS * A_ROUND / count - 2 || most - least > 2)
+    if (least < ROUNDS * HFI_ADMIT_MAX / count - 2 || most - least > 2)
         fail_msg("%zu lanes: one had %u, another %u", count, least, most);
 }
 
@@ -153,8 +134,7 @@ static void queues_of_one_order_share_by_weight(void **state) {
     struct hfi_lane *b = add(&stage, 2, "light", &stage.noop, NULL);
     for (int round = 0; round < 70; round++) { /* 3 at a time: no round holds a whole turn */
         admit(&stage, 3);
-        claim_all(&stage);
-        heavy += granted(&stage, 1);
+            heavy += granted(&stage, 1);
         light += granted(&stage, 2);
         for (uint32_t i = granted(&stage, 1); i > 0; i--)
             hfi_lane_release(&stage.lanes, a, true);
@@ -177,7 +157,6 @@ static void numbers_change_while_jobs_run(void **state) {
     struct hfi_lane *a = add(&stage, 1, "a", &stage.noop, NULL);
     add(&stage, 2, "b", &stage.noop, NULL);
     admit(&stage, 4);
-    claim_all(&stage);
     assert_int_equal(granted(&stage, 1), 4);
     assert_int_equal(stage.lanes.pool_used[HFI_POOL_ASYNC], 4);
     set_queue(&stage, 0, "a", 9, 1, 2); /* last, with two slots of its own: it holds four */
@@ -185,7 +164,6 @@ static void numbers_change_while_jobs_run(void **state) {
     hfi_lanes_tune(&stage.lanes, &stage.options);
     assert_int_equal(stage.lanes.pool_used[HFI_POOL_ASYNC], 0);
     admit(&stage, 10);
-    claim_all(&stage);
     assert_int_equal(granted(&stage, 1), 0);
     assert_int_equal(granted(&stage, 2), 10);
     for (int i = 0; i < 3; i++)
@@ -211,10 +189,9 @@ static void lanes_of_a_queue_take_turns(void **state) {
         lanes[i] = add(&stage, i, "default", &stage.native, NULL);
     for (int round = 0; round < 30; round++) { /* one slot: without turns lane 1 would have it for ever */
         admit(&stage, 10);
-        assert_int_equal(stage.total, 1);
-        claim_all(&stage);
-        sum[stage.admitted[0].lane]++;
-        hfi_lane_release(&stage.lanes, lanes[stage.admitted[0].lane], true);
+        assert_int_equal(stage.sim.total, 1);
+        sum[stage.sim.claimed[0].lane]++;
+        hfi_lane_release(&stage.lanes, lanes[stage.sim.claimed[0].lane], true);
     }
     assert_int_equal(sum[1], 10);
     assert_int_equal(sum[2], 10);
@@ -225,7 +202,7 @@ static void lanes_of_a_queue_take_turns(void **state) {
 static void concurrency_is_a_queues_own(void **state) {
     (void)state;
     struct stage stage;
-    begin(&stage, 4);
+    begin(&stage, 6);
     set_queue(&stage, 0, "reports", 1, 1, 2);
     set_queue(&stage, 1, "default", 2, 1, 0);
     assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
@@ -234,11 +211,45 @@ static void concurrency_is_a_queues_own(void **state) {
     add(&stage, 3, "default", &stage.native, NULL);
     admit(&stage, 100);
     assert_int_equal(granted(&stage, 1) + granted(&stage, 2), 2); /* of both kinds together */
-    assert_int_equal(granted(&stage, 3), 4);                      /* and takes none of the others' */
-    claim_all(&stage);
+    assert_int_equal(granted(&stage, 3), 6 - granted(&stage, 1)); /* what is left of the pool */
     admit(&stage, 100);
-    assert_int_equal(stage.total, 0);
+    assert_int_equal(stage.sim.total, 0);
     hfi_lanes_end(&stage.lanes);
+}
+
+static void release(struct stage *stage, struct hfi_lane *lane, int count) {
+    while (count-- > 0)
+        hfi_lane_release(&stage->lanes, lane, false);
+}
+
+/* 3.4: a pool of max(workers, sum of concurrency); reserved slots may be lent, and their queue never waits for them. */
+static void the_pool_is_what_is_reserved_or_the_workers(void **state) {
+    (void)state;
+    for (uint32_t workers = 2; workers <= 6; workers += 4) {
+        struct stage stage;
+        uint32_t pool = workers > 4 ? workers : 4;
+        begin(&stage, workers);
+        set_queue(&stage, 0, "critical", 1, 1, 4);
+        assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
+        struct hfi_lane *critical = add(&stage, 1, "critical", &stage.native, NULL);
+        struct hfi_lane *plain = add(&stage, 2, "default", &stage.native, NULL);
+        assert_int_equal(stage.lanes.threads_max, pool);
+        critical->due = false;
+        admit(&stage, 100);
+        assert_int_equal(granted(&stage, 2), workers); /* lent */
+        critical->due = true;
+        admit(&stage, 100);
+        assert_int_equal(granted(&stage, 1), 4);       /* at once all the same */
+        assert_int_equal(granted(&stage, 2), 0);
+        release(&stage, plain, (int)(workers - (pool - 4)));
+        admit(&stage, 100);
+        assert_int_equal(granted(&stage, 2), pool == 4); /* nothing is left for it but its first one */
+        release(&stage, critical, 3);
+        critical->due = false;
+        admit(&stage, 100);
+        assert_int_equal(stage.lanes.threads_used, 1 + (workers < pool - 1 ? workers : pool - 1));
+        hfi_lanes_end(&stage.lanes);
+    }
 }
 
 /* S3.3, S3.15: 500 hanging jobs hold what they may; another queue starts at once, whenever it comes. */
@@ -252,12 +263,10 @@ static void a_hanging_queue_never_keeps_another_from_starting(void **state) {
         struct hfi_lane *hanging = add(&stage, 1, "reports", type, NULL);
         admit(&stage, 500);
         assert_int_equal(granted(&stage, 1), 8); /* alone it may have everything */
-        claim_all(&stage);
-        struct hfi_lane *reset = add(&stage, 2, "critical", type, NULL);
+            struct hfi_lane *reset = add(&stage, 2, "critical", type, NULL);
         admit(&stage, 500);
         assert_int_equal(granted(&stage, 2), 1); /* a first job always */
-        claim_all(&stage);
-        for (int i = 0; i < 4; i++)
+            for (int i = 0; i < 4; i++)
             hfi_lane_release(&stage.lanes, hanging, true);
         admit(&stage, 500);
         assert_true(granted(&stage, 2) >= 1); /* and from now on a slot is kept for it */
@@ -279,7 +288,7 @@ static void paused_unknown_and_unwanted_lanes_get_nothing(void **state) {
     add(&stage, 2, "default", NULL, NULL);
     add(&stage, 3, "other", &stage.noop, NULL);
     admit(&stage, 100);
-    assert_int_equal(stage.total, 0);
+    assert_int_equal(stage.sim.total, 0);
     assert_false(hfi_lanes_any_due(&stage.lanes));
     hfi_lanes_find(&stage.lanes, 1)->paused = false;
     assert_true(hfi_lanes_any_due(&stage.lanes));
@@ -302,7 +311,6 @@ static void a_site_admits_what_it_says(void **state) {
     assert_int_equal(granted(&stage, 1) + granted(&stage, 2), 0);
     assert_int_equal(granted(&stage, 3), 10); /* I42: a blocked lane fills no limit */
     assert_true(site.blocked);
-    claim_all(&stage);
     site.free = 3; /* probes */
     admit(&stage, 10);
     assert_int_equal(granted(&stage, 1) + granted(&stage, 2), 3);
@@ -314,9 +322,9 @@ static void a_site_admits_what_it_says(void **state) {
 }
 
 static bool probes(const struct stage *stage, int64_t lane) {
-    for (size_t i = 0; i < stage->count; i++)
-        if (stage->admitted[i].lane == lane)
-            return stage->admitted[i].probe;
+    for (size_t i = 0; i < stage->sim.count; i++)
+        if (stage->sim.claimed[i].lane == lane)
+            return stage->sim.claimed[i].probe;
     return false;
 }
 
@@ -361,69 +369,80 @@ static void a_probing_site_asks_what_may_be_repeated_first(void **state) {
     hfi_lanes_end(&stage.lanes);
 }
 
-static void what_was_not_claimed_is_given_back(void **state) {
+static void only_what_was_claimed_is_booked(void **state) {
     (void)state;
     struct stage stage;
     struct hfi_lane_site site = {.free = 100};
     begin(&stage, 4);
     assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
     struct hfi_lane *lane = add(&stage, 1, "default", &stage.noop, &site);
-    admit(&stage, 20);
-    stage.admitted[0].claimed = 5;
-    hfi_lanes_claimed(&stage.lanes, &stage.admitted[0], 0, 0);
+    assert_int_equal(hfi_lanes_admit(&stage.lanes, 0, stage.wall, 20), 1);
+    assert_int_equal(site.asked, 100); /* the round may use them: they are not given back meanwhile */
+    stage.lanes.round.admitted[0].claimed = 5;
+    hfi_lanes_claimed(&stage.lanes, 0, 0);
+    assert_int_equal(site.asked, 0);
     assert_int_equal(site.used, 5);
     assert_int_equal(site.waiting, 5);
     assert_int_equal(stage.lanes.pool_used[HFI_POOL_ASYNC], 5);
     assert_false(lane->due);
-    for (int i = 0; i < 5; i++)
-        hfi_lane_release(&stage.lanes, lane, false);
+    release(&stage, lane, 5);
     assert_int_equal(site.used + site.waiting + stage.lanes.pool_used[HFI_POOL_ASYNC], 0);
     hfi_lanes_end(&stage.lanes);
 }
 
-/* A lane that is said to be due and has nothing must not take the rounds of the others for itself. */
-static void an_empty_lane_is_held_and_asks_for_little(void **state) {
+/* A lane that is said to be due and has nothing, again and again, rests; one that only had no turn does not. */
+static void an_empty_lane_is_held(void **state) {
     (void)state;
     struct stage stage;
     begin(&stage, 4);
-    set_queue(&stage, 0, "first", 1, 1, 0);
-    set_queue(&stage, 1, "second", 2, 1, 0);
     assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
-    struct hfi_lane *empty = add(&stage, 1, "first", &stage.noop, NULL);
-    add(&stage, 2, "second", &stage.noop, NULL);
+    struct hfi_lane *empty = add(&stage, 1, "default", &stage.noop, NULL);
+    struct hfi_lane *low = add(&stage, 2, "default", &stage.noop, NULL);
+    add(&stage, 3, "default", &stage.noop, NULL)->top_priority = 5;
+    stage.sim.has[1] = 0;
     for (int i = 0; i < 2; i++) {
         empty->due = true;
-        stage.count = hfi_lanes_admit(&stage.lanes, 1000, stage.wall, 10, stage.admitted, ROOM, &stage.total);
-        for (size_t at = 0; at < stage.count; at++) {
-            stage.admitted[at].claimed = 0;
-            hfi_lanes_claimed(&stage.lanes, &stage.admitted[at], 1000, 50000);
-        }
-        hfi_lanes_find(&stage.lanes, 2)->due = true;
-        hfi_lanes_find(&stage.lanes, 2)->hold_until_us = 0;
-        hfi_lanes_find(&stage.lanes, 2)->quota = 10;
+        claim_sim_round(&stage.sim, &stage.lanes, 1000, stage.wall, 10, 50000);
+        assert_int_equal(granted(&stage, 3), 10);
     }
+    assert_int_equal(empty->hold_until_us, 51000);
+    assert_int_equal(low->hold_until_us, 0);
     empty->due = true;
-    stage.count = hfi_lanes_admit(&stage.lanes, 2000, stage.wall, 10, stage.admitted, ROOM, &stage.total);
+    stage.sim.has[1] = 1;
+    claim_sim_round(&stage.sim, &stage.lanes, 50999, stage.wall, 20, 50000);
     assert_int_equal(granted(&stage, 1), 0);
-    assert_int_equal(granted(&stage, 2), 10);
-    claim_all(&stage);
-    stage.count = hfi_lanes_admit(&stage.lanes, 51001, stage.wall, 10, stage.admitted, ROOM, &stage.total);
+    stage.sim.has[3] = 0;
+    claim_sim_round(&stage.sim, &stage.lanes, 51000, stage.wall, 20, 50000);
     assert_int_equal(granted(&stage, 1), 1);
     hfi_lanes_end(&stage.lanes);
 }
 
-static void a_full_lane_asks_for_more_each_time(void **state) {
+/* Of 600 due lanes a few promise more: they are in every round, and the others have their turns all the same. */
+static void the_best_lanes_are_in_every_round(void **state) {
     (void)state;
     struct stage stage;
+    uint32_t rounds_of[601] = {0};
     begin(&stage, 4);
     assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100000), 0);
-    struct hfi_lane *lane = add(&stage, 1, "default", &stage.noop, NULL);
-    lane->quota = HFI_LANE_QUOTA_FIRST;
-    admit(&stage, 10000);
-    assert_int_equal(stage.total, HFI_LANE_QUOTA_FIRST);
-    claim_all(&stage);
-    admit(&stage, 10000);
-    assert_int_equal(stage.total, 2 * HFI_LANE_QUOTA_FIRST);
+    for (int64_t id = 1; id <= 600; id++) {
+        struct hfi_lane *lane = add(&stage, id, "default", &stage.noop, NULL);
+        lane->top_priority = id % 50 == 0 ? 9 : 3;
+        lane->next_due_us = 1000 - id;
+    }
+    for (int round = 0; round < 6; round++) {
+        size_t count = hfi_lanes_admit(&stage.lanes, 0, stage.wall, 10);
+        assert_int_equal(count, HFI_ADMIT_MAX);
+        for (size_t i = 0; i < count; i++) {
+            rounds_of[stage.lanes.round.admitted[i].lane]++;
+            stage.lanes.round.admitted[i].more = true;
+            stage.lanes.round.admitted[i].claimed = i == 0;
+        }
+        hfi_lanes_claimed(&stage.lanes, 0, 0);
+    }
+    for (int64_t id = 1; id <= 600; id++) {
+        bool best = id % 50 == 0 || id > 600 - (128 - 12) - 3; /* 9 first, then who has waited longest */
+        assert_true(best ? rounds_of[id] == 6 : rounds_of[id] >= 1 && rounds_of[id] <= 3);
+    }
     hfi_lanes_end(&stage.lanes);
 }
 
@@ -453,14 +472,12 @@ static void no_slot_is_granted_twice(void **state) {
                                               .probing = hfi_random_below(&random, 2) == 0};
         for (size_t i = 0; i < stage.lanes.count; i++)
             stage.lanes.lanes[i]->due = hfi_random_below(&random, 2);
+        for (int i = 1; i <= 12; i++)
+            stage.sim.has[i] = (uint32_t)hfi_random_below(&random, 8);
         admit(&stage, 1 + (uint32_t)hfi_random_below(&random, 20));
-        for (size_t i = 0; i < stage.count; i++) {
-            struct hfi_admitted *one = &stage.admitted[i];
-            struct hfi_lane *lane = hfi_lanes_find(&stage.lanes, one->lane);
-            assert_true(one->max >= 1);
-            one->claimed = (uint32_t)hfi_random_below(&random, one->max + 1);
-            hfi_lanes_claimed(&stage.lanes, one, 0, 0);
-            for (uint32_t j = 0; j < one->claimed; j++) {
+        for (size_t i = 0; i < stage.sim.count; i++) {
+            struct hfi_lane *lane = hfi_lanes_find(&stage.lanes, stage.sim.claimed[i].lane);
+            for (uint32_t j = 0; j < stage.sim.claimed[i].max; j++) {
                 hfi_lane_begun(lane);
                 running[count++] = lane;
             }
@@ -493,13 +510,14 @@ int main(void) {
         cmocka_unit_test(who_finds_no_room_in_a_round_has_not_lost_its_turn),
         cmocka_unit_test(lanes_of_a_queue_take_turns),
         cmocka_unit_test(concurrency_is_a_queues_own),
+        cmocka_unit_test(the_pool_is_what_is_reserved_or_the_workers),
         cmocka_unit_test(a_hanging_queue_never_keeps_another_from_starting),
         cmocka_unit_test(paused_unknown_and_unwanted_lanes_get_nothing),
         cmocka_unit_test(a_site_admits_what_it_says),
         cmocka_unit_test(a_probing_site_asks_what_may_be_repeated_first),
-        cmocka_unit_test(what_was_not_claimed_is_given_back),
-        cmocka_unit_test(an_empty_lane_is_held_and_asks_for_little),
-        cmocka_unit_test(a_full_lane_asks_for_more_each_time),
+        cmocka_unit_test(only_what_was_claimed_is_booked),
+        cmocka_unit_test(an_empty_lane_is_held),
+        cmocka_unit_test(the_best_lanes_are_in_every_round),
         cmocka_unit_test(no_slot_is_granted_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

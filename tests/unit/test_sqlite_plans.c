@@ -68,11 +68,9 @@ static void expect(enum hfi_sql which, const char *index) {
 
 static void the_partial_indexes_are_used(void **state) {
     (void)state;
-    expect(HFI_SQL_CLAIM_DUE, "jobs_due (lane=? AND priority=?)");
-    expect(HFI_SQL_CLAIM_HEAD, "jobs_due (lane=? AND priority=? AND run_at_us<?)");
+    expect(HFI_SQL_CLAIM_DUE, "jobs_due (lane=? AND priority=? AND run_at_us>?)");
+    expect(HFI_SQL_CLAIM_HEAD, "jobs_due (lane=? AND priority<?)");
     expect(HFI_SQL_RUNNING_LANES, "jobs_running (owner>?)");
-    expect(HFI_SQL_CLAIM_TOP, "jobs_due (lane=? AND priority<?)");
-    expect(HFI_SQL_CLAIM_NEXT, "jobs_due (lane=? AND priority=?)");
     expect(HFI_SQL_LANE_KEPT, "jobs_due (lane=? AND priority=? AND run_at_us<?)");
     expect(HFI_SQL_RUNNING_OF, "jobs_running (owner=? AND id>?)");
     expect(HFI_SQL_OWNED, "jobs_running (owner=?)");

@@ -20,6 +20,7 @@
 struct hfi_gauge {
     int64_t running;
     uint64_t paused_look; /* of a queue: it was paused at that look */
+    struct hfi_gauge_part part;
     UT_hash_handle hh;
     size_t length; /* 0 only while it could not be added */
     char name[];
@@ -115,6 +116,12 @@ int hfi_sqlite_pauses_read(struct hfi_sqlite *store, struct hf_wall now) {
     }
     hfi_sql_done(statement);
     return store->fault;
+}
+
+struct hfi_gauge_part *hfi_sqlite_gauge_part(const struct hfi_sqlite *store, struct hfi_gauge *gauge) {
+    if (gauge->part.look != store->look)
+        gauge->part = (struct hfi_gauge_part){.look = store->look};
+    return &gauge->part;
 }
 
 bool hfi_sqlite_gauge_paused(const struct hfi_sqlite *store, const struct hfi_gauge *queue) {

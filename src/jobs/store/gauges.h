@@ -22,6 +22,14 @@ int hfi_sqlite_gauges_read(struct hfi_sqlite *store);
 void hfi_sqlite_gauge_moved(struct hfi_gauge *gauge, int by); /* NULL is fine */
 uint32_t hfi_sqlite_gauge_running(const struct hfi_gauge *gauge); /* NULL: 0 */
 
+/* A gauge's part in one claim, empty at the first look after hfi_sqlite_pauses_read. */
+struct hfi_gauge_part {
+    uint64_t look;
+    int64_t full_at_us; /* of a limit key's rate */
+    uint16_t budget;    /* hfi_merge_budget */
+};
+struct hfi_gauge_part *hfi_sqlite_gauge_part(const struct hfi_sqlite *store, struct hfi_gauge *gauge);
+
 /* Which queues are paused now; hfi_sqlite_gauge_paused answers by the last reading. */
 int hfi_sqlite_pauses_read(struct hfi_sqlite *store, struct hf_wall now);
 bool hfi_sqlite_gauge_paused(const struct hfi_sqlite *store, const struct hfi_gauge *queue);

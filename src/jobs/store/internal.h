@@ -146,9 +146,11 @@ int hfi_sqlite_lane(struct hfi_sqlite *store, const struct hfi_lane_texts *texts
 const struct hfi_lane_texts *hfi_sqlite_lane_texts(struct hfi_sqlite *store, int64_t lane); /* NULL: unknown, or a fault */
 const struct hfi_lane_place *hfi_sqlite_lane_place(struct hfi_sqlite *store, int64_t lane); /* the same, with its gauges */
 void hfi_sqlite_lane_moved(struct hfi_sqlite *store, int64_t lane, int by); /* so many more jobs of it run */
-void hfi_sqlite_lane_due(struct hfi_sqlite *store, int64_t lane, int64_t due_us);     /* lowers */
-int hfi_sqlite_lane_exhausted(struct hfi_sqlite *store, int64_t lane); /* raises to the truth, which it looks up */
-int hfi_sqlite_lane_exact(struct hfi_sqlite *store, int64_t lane, int64_t due_us); /* which the caller has found */
+void hfi_sqlite_lane_due(struct hfi_sqlite *store, int64_t lane, int64_t due_us, int priority); /* a job of it is */
+int hfi_sqlite_lane_exhausted(struct hfi_sqlite *store, int64_t lane); /* makes both true, which it looks up */
+int hfi_sqlite_lane_exact(struct hfi_sqlite *store, int64_t lane, int64_t due_us, int top); /* which the caller has found */
+int hfi_sqlite_lane_top(struct hfi_sqlite *store, int64_t lane, int top); /* this one alone */
+void hfi_sqlite_lane_seen(struct hfi_sqlite *store, int64_t lane, int top); /* in its row */
 int hfi_sqlite_lanes_flush(struct hfi_sqlite *store);
 void hfi_sqlite_lanes_forget(struct hfi_sqlite *store, bool undo);
 void hfi_sqlite_lanes_free(struct hfi_sqlite *store);

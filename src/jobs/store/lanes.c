@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lanes: (queue, type, downstream, breaker key, limit key) interned as one number, and when the next job of each is
- * due. Lane rows never change but for next_due_us, so they are kept in memory and asked for by value when another
- * process may have added them. next_due_us must never be later than the truth: a batch lowers it in its own transaction,
- * a claim that found the lane empty raises it. A cached lane is given to a job only when its row is known to stand
- * (unused.c). Writer thread.
+ * due. Lane rows never change but for next_due_us and top_priority, so they are kept in memory and asked for by
+ * value when another process may have added them. next_due_us must never be later than the truth, top_priority never
+ * lower: a batch lowers and raises them in its own transaction, a claim that found the lane empty makes them true. A
+ * cached lane is given to a job only when its row is known to stand (unused.c). Writer thread.
  */
 #include <string.h>
 
@@ -23,8 +23,10 @@ struct hfi_lane {
     int64_t walk; /* its row says so, too; 0: not known */
     struct hfi_lane_place place;
     bool fresh; /* its row came in this transaction */
-    bool is_touched, exact;
+    bool is_touched, exact, exact_top;
     int64_t due_us; /* to be written; exact: whatever stands there */
+    int top;        /* the same */
+    int known_top;  /* as last seen or written here; -1 not known */
     struct hfi_lane *next_touched;
     UT_hash_handle by_key, by_id;
     size_t key_length;
@@ -59,6 +61,7 @@ static struct hfi_lane *remember(struct hfi_sqlite *store, int64_t id, const str
     }
     lane->id = id;
     lane->fresh = fresh;
+    lane->known_top = -1;
     store->lanes_added = store->lanes_added || fresh;
     *end = texts->alone;
     lane->key_length = length + 1;
@@ -228,30 +231,45 @@ static void touch(struct hfi_sqlite *store, struct hfi_lane *lane) {
     if (lane->is_touched)
         return;
     lane->is_touched = true;
-    lane->exact = false;
+    lane->exact = lane->exact_top = false;
     lane->due_us = INT64_MAX;
+    lane->top = 0;
     lane->next_touched = store->touched;
     store->touched = lane;
 }
 
 /* A job of it is due then. */
-void hfi_sqlite_lane_due(struct hfi_sqlite *store, int64_t id, int64_t due_us) {
+void hfi_sqlite_lane_due(struct hfi_sqlite *store, int64_t id, int64_t due_us, int priority) {
     struct hfi_lane *lane = look_up(store, id);
     if (!lane)
         return;
     touch(store, lane);
     if (due_us < lane->due_us)
         lane->due_us = due_us;
+    if (priority > lane->top)
+        lane->top = priority;
 }
 
-/* Nothing of it is due before, which is the truth. */
-int hfi_sqlite_lane_exact(struct hfi_sqlite *store, int64_t id, int64_t due_us) {
+/* Nothing of it has a higher priority, which is the truth. */
+int hfi_sqlite_lane_top(struct hfi_sqlite *store, int64_t id, int top) {
+    struct hfi_lane *lane = look_up(store, id);
+    if (!lane || (lane->known_top == top && !lane->is_touched))
+        return store->fault;
+    touch(store, lane);
+    lane->exact_top = true;
+    lane->top = top < 0 ? 0 : top;
+    return 0;
+}
+
+/* Nor is anything of it due before. */
+int hfi_sqlite_lane_exact(struct hfi_sqlite *store, int64_t id, int64_t due_us, int top) {
     struct hfi_lane *lane = look_up(store, id);
     if (!lane)
         return store->fault;
     touch(store, lane);
-    lane->exact = true;
+    lane->exact = lane->exact_top = true;
     lane->due_us = due_us;
+    lane->top = top < 0 ? 0 : top;
     return 0;
 }
 
@@ -259,39 +277,47 @@ int hfi_sqlite_lane_exact(struct hfi_sqlite *store, int64_t id, int64_t due_us) 
 int hfi_sqlite_lane_exhausted(struct hfi_sqlite *store, int64_t id) {
     struct hfi_lane *lane = look_up(store, id);
     int64_t due_us = INT64_MAX;
-    int priority = INT32_MAX;
-    while (lane && store->fault == 0) {
-        sqlite3_stmt *top = hfi_sql(store, HFI_SQL_CLAIM_TOP);
-        sqlite3_stmt *next = hfi_sql(store, HFI_SQL_CLAIM_NEXT);
-        if (!top || !next)
+    int priority = INT32_MAX, top = -1;
+    for (bool more = lane != NULL; more && store->fault == 0;) {
+        sqlite3_stmt *head = hfi_sql(store, HFI_SQL_CLAIM_HEAD);
+        if (!head)
             break;
-        sqlite3_bind_int64(top, 1, id);
-        sqlite3_bind_int(top, 2, priority);
-        bool more = hfi_sql_row(store, top);
-        if (more)
-            priority = sqlite3_column_int(top, 0);
-        hfi_sql_done(top);
-        if (!more)
-            break;
-        sqlite3_bind_int64(next, 1, id);
-        sqlite3_bind_int(next, 2, priority);
-        if (hfi_sql_row(store, next) && sqlite3_column_int64(next, 0) < due_us)
-            due_us = sqlite3_column_int64(next, 0);
-        hfi_sql_done(next);
+        sqlite3_bind_int64(head, 1, id);
+        sqlite3_bind_int(head, 2, priority);
+        sqlite3_bind_int64(head, 3, 0);
+        more = hfi_sql_row(store, head);
+        if (more) {
+            priority = sqlite3_column_int(head, 0);
+            top = priority > top ? priority : top;
+            due_us = sqlite3_column_int64(head, 1) < due_us ? sqlite3_column_int64(head, 1) : due_us;
+        }
+        hfi_sql_done(head);
     }
-    return lane && store->fault == 0 ? hfi_sqlite_lane_exact(store, id, due_us) : store->fault;
+    return lane && store->fault == 0 ? hfi_sqlite_lane_exact(store, id, due_us, top) : store->fault;
+}
+
+/* What its row says. Should it be less by now, a claim only finds that again. */
+void hfi_sqlite_lane_seen(struct hfi_sqlite *store, int64_t id, int top) {
+    struct hfi_lane *lane = by_number(store, id);
+    if (lane)
+        lane->known_top = top;
 }
 
 /* Before the commit. */
 int hfi_sqlite_lanes_flush(struct hfi_sqlite *store) {
     for (struct hfi_lane *lane = store->touched; lane; lane = lane->next_touched) {
-        sqlite3_stmt *statement = hfi_sql(store, lane->exact ? HFI_SQL_LANE_SET : HFI_SQL_LANE_LOWER);
+        sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_LANE_MARK);
         if (!statement)
             return store->fault;
         sqlite3_bind_int64(statement, 1, lane->id);
         sqlite3_bind_int64(statement, 2, lane->due_us);
+        sqlite3_bind_int(statement, 3, lane->top);
+        sqlite3_bind_int(statement, 4, lane->exact);
+        sqlite3_bind_int(statement, 5, lane->exact_top);
         if (hfi_sql_run(store, statement) != 0)
             return store->fault;
+        if (lane->exact_top || lane->top > lane->known_top)
+            lane->known_top = lane->top;
     }
     return 0;
 }

@@ -34,8 +34,10 @@ static int add(struct hfi_sqlite *store, struct gather *gather, sqlite3_stmt *st
     struct hfi_lane_row *row = &gather->rows[gather->count++];
     *row = (struct hfi_lane_row){.lane = sqlite3_column_int64(statement, 0),
                                  .next_due_us = sqlite3_column_int64(statement, 1),
+                                 .top_priority = sqlite3_column_int(statement, 6),
                                  .paused = hfi_sqlite_gauge_paused(store, place->queue),
                                  .alone = place->texts.alone};
+    hfi_sqlite_lane_seen(store, row->lane, row->top_priority);
     if (op->running) {
         row->limit_running = hfi_sqlite_gauge_running(place->limit);
         row->queue_running = hfi_sqlite_gauge_running(place->queue);

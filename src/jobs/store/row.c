@@ -245,7 +245,7 @@ int hfi_sqlite_store_row(struct hfi_sqlite *store, const struct hfi_job *from, c
             hfi_sqlite_lane_moved(store, to->lane, (to->state == HF_JOB_RUNNING) - (from->state == HF_JOB_RUNNING));
     }
     if (to->state == HF_JOB_PENDING)
-        hfi_sqlite_lane_due(store, to->lane, to->run_at_us);
+        hfi_sqlite_lane_due(store, to->lane, to->run_at_us, to->priority);
     return 0;
 }
 
@@ -342,7 +342,7 @@ int hfi_sqlite_insert_row(struct hfi_sqlite *store, struct hfi_job *job) {
         return store->fault;
     hfi_sqlite_count(store, -1, job->state);
     if (job->state == HF_JOB_PENDING)
-        hfi_sqlite_lane_due(store, job->lane, job->run_at_us);
+        hfi_sqlite_lane_due(store, job->lane, job->run_at_us, job->priority);
     return 0;
 }
 
@@ -379,6 +379,6 @@ int hfi_sqlite_become_row(struct hfi_sqlite *store, struct hfi_job *job) {
         (spec && (insert_spec(store, job) != 0 || insert_tags(store, job) != 0)))
         return store->fault;
     if (job->state == HF_JOB_PENDING)
-        hfi_sqlite_lane_due(store, job->lane, job->run_at_us);
+        hfi_sqlite_lane_due(store, job->lane, job->run_at_us, job->priority);
     return 0;
 }

@@ -23,7 +23,8 @@ static const char version_1_jobs[] =
     "CREATE TABLE lanes("
     " id INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, type TEXT NOT NULL, downstream TEXT NOT NULL,"
     " breaker_key TEXT NOT NULL, limit_key TEXT NOT NULL, alone INTEGER NOT NULL, next_due_us INTEGER NOT NULL,"
-    " walk INTEGER NOT NULL, UNIQUE(queue, type, downstream, breaker_key, limit_key, alone)) STRICT;"
+    " top_priority INTEGER NOT NULL, walk INTEGER NOT NULL," /* top_priority: of what is pending, at least; see lane.h */
+    " UNIQUE(queue, type, downstream, breaker_key, limit_key, alone)) STRICT;"
     "CREATE INDEX lanes_due ON lanes(next_due_us);"
     "CREATE TABLE jobs("
     " id INTEGER PRIMARY KEY,"

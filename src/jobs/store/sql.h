@@ -60,15 +60,17 @@
     X(POLICY_GET, "SELECT max_executions, jitter_permille, waits_ms FROM policies WHERE id = ?1")                      \
     X(LANE_FIND, "SELECT id FROM lanes WHERE queue = ?1 AND type = ?2 AND downstream = ?3 AND breaker_key = ?4 "       \
                  "AND limit_key = ?5 AND alone = ?6")                                                                  \
-    X(LANE_ADD, "INSERT INTO lanes(queue, type, downstream, breaker_key, limit_key, alone, next_due_us, walk) "        \
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                             \
+    X(LANE_ADD, "INSERT INTO lanes(queue, type, downstream, breaker_key, limit_key, alone, next_due_us, walk, "        \
+                "top_priority) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0)")                                            \
     X(LANE_USED, "UPDATE lanes SET walk = max(walk, ?2) WHERE id = ?1")                                                \
     X(LANE_FOUND, "UPDATE lanes SET walk = ?2 WHERE id = ?1 AND walk < ?2")                                            \
     X(LANE_GET, "SELECT queue, type, downstream, breaker_key, limit_key, alone FROM lanes WHERE id = ?1")              \
-    X(LANE_LOWER, "UPDATE lanes SET next_due_us = ?2 WHERE id = ?1 AND next_due_us > ?2")                              \
-    X(LANE_SET, "UPDATE lanes SET next_due_us = ?2 WHERE id = ?1 AND next_due_us <> ?2")                               \
-    X(LANES_LIST, "SELECT id, next_due_us, queue, type, breaker_key, limit_key FROM lanes WHERE id > ?1 "              \
-                  "UNION ALL SELECT id, next_due_us, '', '', '', '' FROM lanes WHERE next_due_us <= ?2 AND id <= ?1")  \
+    X(LANE_MARK, "UPDATE lanes SET next_due_us = iif(?4, ?2, min(next_due_us, ?2)), "                                  \
+                 "top_priority = iif(?5, ?3, max(top_priority, ?3)) WHERE id = ?1 "                                    \
+                 "AND (iif(?4, next_due_us <> ?2, next_due_us > ?2) OR iif(?5, top_priority <> ?3, top_priority < ?3))") \
+    X(LANES_LIST, "SELECT id, next_due_us, queue, type, breaker_key, limit_key, top_priority FROM lanes WHERE id > ?1 " \
+                  "UNION ALL SELECT id, next_due_us, '', '', '', '', top_priority FROM lanes "                         \
+                  "WHERE next_due_us <= ?2 AND id <= ?1")                                                              \
     X(RUNNING_LANES, "SELECT lane FROM jobs WHERE state = 2 AND owner > 0")                                            \
     X(DATA_VERSION, "PRAGMA data_version")                                                                             \
     X(QUEUES_PAUSED, "SELECT name FROM queues WHERE paused AND (until_us = 0 OR until_us > ?1)")                       \
@@ -110,14 +112,10 @@
     X(JOB_EXISTS, "SELECT 1 FROM jobs WHERE id = ?1")                                                                  \
     X(INBOX_FIND, "SELECT job_id FROM inbox WHERE source = ?1 AND message_id = ?2")                                    \
     X(INBOX_ADD, "INSERT INTO inbox VALUES (?1, ?2, ?3, ?4)")                                                          \
-    X(CLAIM_TOP, "SELECT priority FROM jobs WHERE state = 0 AND lane = ?1 AND priority < ?2 "                          \
-                 "ORDER BY priority DESC LIMIT 1")                                                                     \
+    X(CLAIM_HEAD, "SELECT priority, run_at_us, id, expires_at_us > 0 AND expires_at_us <= ?3 FROM jobs "               \
+                  "WHERE state = 0 AND lane = ?1 AND priority < ?2 ORDER BY priority DESC, run_at_us, id")             \
     X(CLAIM_DUE, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.lane = ?1 AND j.priority = ?2 "       \
-                 "ORDER BY j.run_at_us, j.id")                                                                         \
-    X(CLAIM_HEAD, "SELECT run_at_us, expires_at_us > 0 AND expires_at_us <= ?3 FROM jobs WHERE state = 0 "             \
-                  "AND lane = ?1 AND priority = ?2 AND run_at_us <= ?3 ORDER BY run_at_us")                            \
-    X(CLAIM_NEXT, "SELECT run_at_us FROM jobs WHERE state = 0 AND lane = ?1 AND priority = ?2 "                        \
-                  "ORDER BY run_at_us LIMIT 1")                                                                        \
+                 "AND (j.run_at_us, j.id) >= (?3, ?4) ORDER BY j.run_at_us, j.id")                                     \
     X(LANE_DUE, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.lane = ?1 AND j.run_at_us <= ?2 "      \
                 "ORDER BY j.priority DESC, j.run_at_us, j.id LIMIT ?3")                                                \
     X(JOB_LOAD, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.id = ?1")                                              \

@@ -37,7 +37,7 @@ const struct hfi_key hfi_keys[] = {
     {"store.error_detail", HFI_KEY_SWITCH, 0, S(error_detail), 0, 0, 0, "true", NULL, "keep the full text of errors in the store"},
     {"node", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "this process, when it runs jobs"},
     {"node.name", HFI_KEY_TEXT, HFI_KEY_COMPUTED, S(node), 0, 0, 0, "the host's name", NULL, "how the node is called in the store and the log"},
-    {"node.workers", HFI_KEY_COUNT, HFI_KEY_COMPUTED, S(workers), 0, 1, 1024, "max(2 x CPUs, 8)", NULL, "jobs at once of queues without a concurrency of their own"},
+    {"node.workers", HFI_KEY_COUNT, HFI_KEY_COMPUTED, S(workers), 0, 1, 1024, "max(2 x CPUs, 8)", NULL, "jobs at once of queues without a concurrency of their own, as far as those that have one leave room: the node's pool is workers, or the sum of all concurrency if that is more"},
     {"node.drain_timeout", HFI_KEY_DURATION, 0, S(drain_timeout_ms), 0, 0, DAY, "25s", NULL, "how long running jobs may go on after SIGTERM; less than what the supervisor waits before it kills"},
     {"node.kill_timeout", HFI_KEY_DURATION, HFI_KEY_NONE, S(kill_timeout_ms), 0, 1, DAY, "none", NULL, "when the supervisor kills after its SIGTERM, as systemd's TimeoutStopSec; none = unknown. For `check` only"},
     {"node.lease", HFI_KEY_DURATION, 0, S(lease_ms), 0, 1000, DAY, "60s", NULL, "a node unheard of for so long has lost its jobs; at least 3 x heartbeat"},
