@@ -58,7 +58,7 @@ static int open_lane(struct hfi_claim *claim, size_t at) {
                   hfi_limit_room(admitted->queue_max, hfi_sqlite_gauge_running(lane->place->queue)));
     if (admitted->limit && lane->place->limit)
         draw_from_key(claim, at);
-    if (admitted->policy && claim->op->start && store->fault == 0)
+    if (admitted->policy && claim->op->start && store->fault == 0 && hfi_merge_room(&claim->merge, at) > 0)
         hfi_sqlite_policy(store, admitted->policy, &lane->policy);
     return store->fault;
 }
