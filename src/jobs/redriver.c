@@ -27,10 +27,19 @@ static void tell(const struct hfi_redrive_task *task, uint32_t redriven) {
 static void go_on(struct hfi_runner *runner, int64_t took_us) {
     int64_t in_us = hfi_sub(runner->redrive_op.next_due_us, hfi_runner_wall(runner).us), rest = hfi_us_to_ms_up(took_us);
     runner->redrive_wanted = in_us <= 0;
+    runner->redrive_open = runner->redrive_op.next_due_us != INT64_MAX;
     if (in_us >= ROUND_US || !active(runner))
         return;
     rest = rest > REST_LEAST_MS ? rest : REST_LEAST_MS;
     hfi_runner_arm(runner, &runner->redrive_timer, hfi_us_to_ms_up(in_us) > rest ? hfi_us_to_ms_up(in_us) : rest);
+}
+
+/* Jobs that ended here. */
+static uint64_t ends(struct hfi_runner *runner) {
+    pthread_mutex_lock(&runner->lock);
+    uint64_t ended = runner->counts.succeeded + runner->counts.died + runner->counts.cancelled + runner->counts.quarantined;
+    pthread_mutex_unlock(&runner->lock);
+    return ended;
 }
 
 static void stepped(struct hfi_op *op, void *user) {
@@ -60,6 +69,7 @@ void hfi_redriver_round(struct hfi_runner *runner) {
     op->now = hfi_runner_wall(runner);
     runner->redrive_at = hfi_runner_mono(runner);
     runner->redrive_out = true;
+    runner->redrive_ends = ends(runner);
     hfi_runner_submit(runner, &op->op, HFI_OP_REDRIVE_STEP, stepped, runner);
 }
 
@@ -79,6 +89,8 @@ void hfi_redriver_stop(struct hfi_runner *runner) {
     hfi_runner_disarm(runner, &runner->redrive_timer);
 }
 
-bool hfi_redriver_idle(const struct hfi_runner *runner) {
+bool hfi_redriver_idle(struct hfi_runner *runner) {
+    if (!runner->redrive_out && runner->redrive_open && runner->redrive_ends != ends(runner))
+        hfi_redriver_round(runner); /* a task may have waited for those */
     return !runner->redrive_out && !runner->redrive_wanted;
 }

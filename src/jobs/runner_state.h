@@ -227,6 +227,8 @@ struct hfi_runner {
     struct hf_mono redrive_at;
     bool redrive_out;
     bool redrive_wanted; /* some task is due, or may be */
+    bool redrive_open;   /* some task has not ended */
+    uint64_t redrive_ends; /* jobs that had ended here when it was last asked */
     struct hfi_op_quarantine quarantine_op;
     bool nodes_out, sweep_out, expire_out, prune_out, unused_out, quarantine_out;
     bool looked; /* a NODES answer came: it is known who lives */
@@ -322,7 +324,7 @@ void hfi_reconcile(struct hfi_runner *runner, struct hfi_owned *owned, size_t co
 /* upkeep.c */
 void hfi_upkeep_begin(struct hfi_runner *runner);
 void hfi_upkeep_stop(struct hfi_runner *runner);
-bool hfi_upkeep_idle(const struct hfi_runner *runner);
+bool hfi_upkeep_idle(struct hfi_runner *runner);
 void hfi_upkeep_unknown(struct hfi_runner *runner); /* due lanes of unknown types, after a LANES answer */
 bool hfi_upkeep_alone(const struct hfi_runner *runner);
 
@@ -343,7 +345,7 @@ bool hfi_readmit_idle(const struct hfi_runner *runner);
 void hfi_redriver_begin(struct hfi_runner *runner);
 void hfi_redriver_round(struct hfi_runner *runner);
 void hfi_redriver_stop(struct hfi_runner *runner);
-bool hfi_redriver_idle(const struct hfi_runner *runner); /* no task is due */
+bool hfi_redriver_idle(struct hfi_runner *runner); /* no task is due */
 
 /* park.c */
 int hfi_park_init(struct hfi_runner *runner);

@@ -291,7 +291,7 @@ void hfi_upkeep_stop(struct hfi_runner *runner) {
     hfi_redriver_stop(runner);
 }
 
-bool hfi_upkeep_idle(const struct hfi_runner *runner) {
+bool hfi_upkeep_idle(struct hfi_runner *runner) {
     if (!runner->looked || runner->sweep_out || runner->quarantine_out || runner->lost_out > 0 ||
         !hfi_tidy_idle(runner) || !hfi_redriver_idle(runner) || !hfi_readmit_idle(runner))
         return false;

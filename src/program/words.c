@@ -44,6 +44,21 @@ bool hfi_word_real(const char *text, double *number) {
     return digit;
 }
 
+bool hfi_word_rate(const char *text, double *per_second) {
+    size_t digits = strcspn(text, "/");
+    char part[32];
+    const char *unit = text + digits;
+    double seconds = strcmp(unit, "/s") == 0 ? 1 : strcmp(unit, "/m") == 0 ? 60 : strcmp(unit, "/h") == 0 ? 3600 : 0;
+    if (seconds == 0 || digits >= sizeof part)
+        return false;
+    memcpy(part, text, digits);
+    part[digits] = '\0';
+    if (!hfi_word_real(part, per_second))
+        return false;
+    *per_second /= seconds;
+    return true;
+}
+
 int hfi_word_choice(const char *choices, const char *text) {
     size_t wanted = strlen(text);
     for (int index = 0; *choices; index++) {

@@ -14,6 +14,9 @@ bool hfi_word_number(const char *text, int64_t *number);
 /* Plain decimal with a point and no exponent ("0.5", "10"), ≥ 0, independent of the locale; false on anything else. */
 bool hfi_word_real(const char *text, double *number);
 
+/* "10/s", "600/m" or "36000/h", by the second; false on anything else. */
+bool hfi_word_rate(const char *text, double *per_second);
+
 /* Index of `text` in "auto|always|never"; -1 if it is none of them. */
 int hfi_word_choice(const char *choices, const char *text);
 /* Word `index` of the choices into `to`; "" behind the last one. */

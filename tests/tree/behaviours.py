@@ -22,7 +22,6 @@ LATER = {
     'schedules': [31, 49, *range(52, 61), 94],
     'the dashboard': [84, 85],
     'fuzzing of the parsers of schedules and protocols': [86],
-    'tasks of redrive': [89],
 }
 
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `holdfast dead redrive`: new jobs from dead letters, by id or by filter. Must never redrive everything because somebody
+ * `holdfast dead redrive`: new jobs from dead letters, by id, or by filter as a task (redrive_task.c). Must never redrive everything because somebody
  * left the filter out, nor stop at one that was settled meanwhile. The main thread's.
  */
 #include <string.h>
 
 #include "program/commands/commands.h"
 #include "program/commands/dead_filter.h"
+#include "program/commands/redrive_task.h"
 #include "program/output.h"
-#include "program/progress.h"
 #include "program/session.h"
 
 static const struct hfi_flag flags[] = {
@@ -20,6 +20,7 @@ static const struct hfi_flag flags[] = {
     {.name = "file", .kind = HFI_FLAG_TEXT, .value = "F", .help = "the corrected payload from a file, or - for stdin"},
     {.name = "new-key", .kind = HFI_FLAG_SWITCH, .help = "a new idempotency key: the downstream may do it twice"},
     {.name = "force", .kind = HFI_FLAG_SWITCH, .help = "also what was forwarded, and has not failed there: it may be done twice then"},
+    HFI_REDRIVE_TASK_FLAGS,
     {.name = "dry-run", .kind = HFI_FLAG_SWITCH, .help = "print what would be redriven, change nothing"},
     {0},
 };
@@ -31,8 +32,6 @@ struct redrive {
     int code; /* the worst so far */
     uint64_t done, refused;
     json_t *items; /* NULL unless --json */
-    struct hfi_progress progress;
-    bool many;
 };
 
 static void tell(struct redrive *redrive, int64_t id, int64_t new_job) {
@@ -46,7 +45,7 @@ static void tell(struct redrive *redrive, int64_t id, int64_t new_job) {
         json_array_append_new(redrive->items, item);
     } else if (redrive->dry) {
         hfi_say("dead letter %lld would be redriven", (long long)id);
-    } else if (!redrive->many) {
+    } else {
         hfi_say("dead letter %lld redriven as job %lld", (long long)id, (long long)new_job);
     }
 }
@@ -99,33 +98,38 @@ static void by_ids(struct redrive *redrive, const struct hfi_options *options, c
     }
 }
 
-static void by_filter(struct redrive *redrive, struct hf_dead_filter *filter) {
+/* What a task with this filter would redrive, newest first. */
+static void try_filter(struct redrive *redrive, struct hf_dead_filter *filter) {
     struct hf_dead_list *list = NULL;
     struct hf_error error;
-    bool go_on = true;
-    redrive->many = true;
     filter->limit = 500;
-    hfi_progress_start(&redrive->progress, redrive->dry ? "looked at" : "redriven", 0);
-    do { /* ids go down from page to page, so rows that change status meanwhile do not matter */
+    do {
         hf_error_init(&error);
         if (hf_dead_list_open(redrive->session.store, filter, &list, &error) != 0) {
             redrive->code = hfi_complain(&error);
-            break;
+            return;
         }
-        for (size_t i = 0; go_on && i < hf_dead_list_count(list); i++) {
+        for (size_t i = 0; i < hf_dead_list_count(list); i++) {
             const struct hf_dead_view *dead = hf_dead_list_at(list, i);
-            if (redrive->dry && !may_redrive(redrive, dead)) {
+            if (may_redrive(redrive, dead)) {
+                redrive_one(redrive, dead->id);
+            } else {
                 redrive->refused++;
-                redrive->code = redrive->code == 0 ? HFI_EXIT_REFUSED : redrive->code;
-                continue;
+                redrive->code = HFI_EXIT_REFUSED;
             }
-            go_on = redrive_one(redrive, dead->id);
-            hfi_progress_move(&redrive->progress, redrive->done);
         }
         filter->after_id = hf_dead_list_next(list);
         hf_dead_list_free(list);
-    } while (go_on && filter->after_id > 0);
-    hfi_progress_end(&redrive->progress);
+    } while (filter->after_id > 0);
+}
+
+static int begin_task(struct redrive *redrive, const struct hfi_options *options, const struct hf_dead_filter *filter,
+                      struct hf_redrive_options *wish) {
+    wish->filter = filter;
+    wish->actor = redrive->action.actor;
+    wish->reason = redrive->action.reason;
+    wish->new_key = redrive->action.new_key;
+    return hfi_redrive_many(&redrive->session, wish, hfi_flag(options, "detach")->given);
 }
 
 static int read_action(struct redrive *redrive, const struct hfi_options *options) {
@@ -143,6 +147,7 @@ static int read_action(struct redrive *redrive, const struct hfi_options *option
 }
 
 static int check_choice(const struct hfi_options *options, bool filtered) {
+    static const char *const of_many[] = {"rate", "canary", "stop-at", "detach"};
     const char *text = hfi_flag_text(options, "payload", NULL), *file = hfi_flag_text(options, "file", NULL);
     bool ids = options->argument_count > 0, all = hfi_flag(options, "all")->given;
     if (!*hfi_flag_text(options, "actor", ""))
@@ -157,6 +162,9 @@ static int check_choice(const struct hfi_options *options, bool filtered) {
         return hfi_usage("dead redrive", "add --new-key", "another payload is another request: the old key would get the old answer");
     if ((text || file) && options->argument_count != 1)
         return hfi_usage("dead redrive", "name one id", "a corrected payload fits one dead letter");
+    for (size_t i = 0; ids && i < sizeof of_many / sizeof *of_many; i++)
+        if (hfi_flag(options, of_many[i])->given)
+            return hfi_usage(of_many[i], "give a filter, or --all", "it is for a redrive of many, by a filter");
     return 0;
 }
 
@@ -168,7 +176,7 @@ static void print_end(struct redrive *redrive) {
         json_object_set_new(object, "items", redrive->items);
         json_object_set_new(object, "next", json_null());
         hfi_print_json(object);
-    } else if (redrive->many || redrive->dry) {
+    } else if (redrive->dry) {
         hfi_say("%llu %s, %llu refused", (unsigned long long)redrive->done, redrive->dry ? "would be redriven" : "redriven",
                 (unsigned long long)redrive->refused);
     }
@@ -177,21 +185,27 @@ static void print_end(struct redrive *redrive) {
 static int run(const struct hfi_options *options) {
     struct redrive redrive = {.dry = hfi_flag(options, "dry-run")->given};
     struct hf_dead_filter filter;
+    struct hf_redrive_options wish;
     int64_t ids[256];
+    hf_redrive_options_init(&wish);
     int code = check_choice(options, hfi_dead_filter_read(options, &filter));
     for (size_t i = 0; code == 0 && i < options->argument_count; i++)
         code = hfi_id_read(options->arguments[i], "dead letter", &ids[i]);
+    if (code == 0)
+        code = hfi_redrive_flags(options, &wish);
     if (code != 0)
         return code;
     code = hfi_session_open(&redrive.session, options, HFI_SESSION_STORE);
     if (code == 0)
         code = read_action(&redrive, options);
-    if (code == 0) {
+    if (code == 0 && options->argument_count == 0 && !redrive.dry) {
+        code = begin_task(&redrive, options, &filter, &wish);
+    } else if (code == 0) {
         redrive.items = hfi_manner()->json ? json_array() : NULL;
         if (options->argument_count > 0)
             by_ids(&redrive, options, ids);
         else
-            by_filter(&redrive, &filter);
+            try_filter(&redrive, &filter);
         print_end(&redrive);
         code = redrive.code;
     }
@@ -203,9 +217,11 @@ const struct hfi_command hfi_command_dead_redrive = {
     .name = "dead redrive",
     .arguments = "[ID...]",
     .summary = "Makes new jobs from dead letters and marks those as redriven",
-    .about = "By ids, by filters, or --all. The new job has the same idempotency key, so that work that was done after all is not\n"
+    .about = "By ids, by filters, or --all; many are a task of the store, oldest first: when this command is interrupted, nodes go on\n"
+             "with it, and `dead task cancel` ends it. The new job has the same idempotency key, so that work that was done after all is not\n"
              "done twice. A settled dead letter is refused, and one whose payload is cut without a whole one (exit 4).",
     .example = "holdfast dead redrive --error-type http.503 --actor ada --reason 'payments is back' --dry-run\n"
+               "holdfast dead redrive --type charge --actor ada --canary 5 --rate 10/s --stop-at 20%\n"
                "holdfast dead redrive 3 --actor ada --payload '{\"amount\":7}' --new-key",
     .flags = flags,
     .max_arguments = 256,

@@ -128,19 +128,14 @@ static bool read_number(const struct hfi_key *key, const char *text, double *to,
 }
 
 static bool read_rate(const struct hfi_key *key, const char *text, double *to, struct hfi_refusal *refusal) {
-    size_t digits = strcspn(text, "/");
-    char part[32];
     double number = 0;
-    const char *unit = text + digits;
-    double seconds = strcmp(unit, "/s") == 0 ? 1 : strcmp(unit, "/m") == 0 ? 60 : strcmp(unit, "/h") == 0 ? 3600 : 0;
-    snprintf(part, sizeof part, "%.*s", (int)digits, text);
-    if (*unit == '\0' && hfi_word_real(text, &number))
+    if (hfi_word_real(text, &number))
         return refuse(refusal, "config.missing_unit", "write 10/s, 600/m or 36000/h", "`%.60s` has no unit", text);
-    if (seconds == 0 || !hfi_word_real(part, &number))
+    if (!hfi_word_rate(text, &number))
         return refuse(refusal, "config.type", "write 10/s, 600/m or 36000/h", "`%.60s` is not a rate", text);
-    if (!in_range(key, number / seconds))
+    if (!in_range(key, number))
         return refuse(refusal, "config.range", "stay inside", "%s is not within %.10g/s and %.10g/s", text, key->min, key->max);
-    *to = number / seconds;
+    *to = number;
     return true;
 }
 

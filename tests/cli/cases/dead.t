@@ -39,9 +39,9 @@ $ holdfast dead list --class permanent
 ID  STATUS  JOB  TYPE  CLASS      ERROR    EXECUTIONS  DEAD AT
 ~ \s*\d  dead      2  bad   permanent  exit.65           1  TIME
 $ holdfast dead list --group
-COUNT  TYPE          DOWNSTREAM  CLASS                ERROR         LAST                         FINGERPRINT
+~ COUNT  TYPE +DOWNSTREAM  CLASS +ERROR +FIRST +LAST +EXAMPLE  FINGERPRINT
 ...
-~ \s+1  bad           -           permanent            exit.65       TIME  [0-9a-f]+
+~ \s+1  bad           -           permanent            exit.65       TIME  TIME +\d  [0-9a-f]+
 ...
 $ holdfast dead list --error-type exit.1 --json | tr , '\n' | grep '"id"'
 ~ .*\{"id":\d
@@ -49,7 +49,7 @@ $ holdfast dead redrive --type flaky --actor ada --dry-run
 ~ dead letter \d would be redriven
 1 would be redriven, 0 refused
 $ holdfast dead redrive --type flaky --actor ada --reason 'fixed' --json
-~ \{"redriven":1,"refused":0,"items":\[\{"id":\d,"new_job_id":6\}\],"next":null\}
+~ \{"task":1,"state":"done","total":1,"redriven":1,"refused":0,.*"actor":"ada","reason":"fixed","type":"flaky",.*\}
 $ holdfast dead list --type flaky --status redriven --json
 ~ .*"status":"redriven".*"settled_by":"ada","settled_reason":"fixed".*"new_job_id":6.*
 $ holdfast dead redrive $(holdfast dead list --type flaky --status redriven --json | sed 's/.*{"id":\([0-9]*\),.*/\1/') --actor ada
