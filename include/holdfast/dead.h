@@ -96,7 +96,7 @@ struct hf_redrive_options {
     double stop_at;                     /* share of failed jobs, 0…1, above which it stops; 0: at the first one; < 0 (default): never,
                                            but after a canary of which one failed. Judged when the canary or 10 jobs have ended; with it
                                            no more jobs are out than have ended, or 100 */
-    bool new_key;
+    bool new_key, force;                /* as in hf_dead_action */
 };
 static inline void hf_redrive_options_init(struct hf_redrive_options *options) {
     memset(options, 0, sizeof *options);
@@ -120,7 +120,7 @@ struct hf_redrive_view {
     uint64_t succeeded, failed, cancelled; /* how the new jobs ended; the others have not yet */
     uint32_t canary;
     double rate_per_s, stop_at;
-    bool new_key;
+    bool new_key, force;
     bool waits_for_canary;
     int64_t next_at_us; /* not before, while it runs */
     int64_t created_at_us, ended_at_us;

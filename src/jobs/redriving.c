@@ -72,6 +72,7 @@ int hfi_redrive_begin(struct hfi_redrive_task *task, const struct hf_redrive_opt
     task->rate_per_s = options->rate_per_s;
     task->stop_permille = options->stop_at < 0 ? -1 : (int32_t)lround(options->stop_at * 1000);
     task->new_key = options->new_key;
+    task->force = options->force;
     hfi_text_copy(task->actor, sizeof task->actor, actor);
     hfi_text_copy(task->reason, sizeof task->reason, reason);
     return code;
@@ -234,6 +235,7 @@ void hfi_redrive_view_fill(struct hf_redrive_view *view, const struct hfi_redriv
         .rate_per_s = task->rate_per_s,
         .stop_at = task->stop_permille < 0 ? -1 : task->stop_permille / 1000.0,
         .new_key = task->new_key,
+        .force = task->force,
         .waits_for_canary = hfi_redrive_waits(task),
         .next_at_us = task->state == HF_REDRIVE_RUNNING ? task->next_at_us : 0,
         .created_at_us = task->created_at_us,

@@ -29,7 +29,7 @@ struct hfi_redrive_task {
     double rate_per_s;
     int64_t full_at_us; /* of the rate's bucket */
     int64_t next_at_us, created_at_us, ended_at_us;
-    bool new_key;
+    bool new_key, force;
     char actor[HFI_NAME_MAX + 1], reason[1001], note[HFI_REDRIVE_NOTE_MAX + 1];
     char type[HFI_TYPE_MAX + 1], queue[HFI_NAME_MAX + 1], error_type[64], fingerprint[17];
 };

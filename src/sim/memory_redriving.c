@@ -69,6 +69,7 @@ static int redrive_all(struct hfi_memory *store, struct hfi_op_redrive_step *op,
     action.actor = task->actor;
     action.reason = task->reason;
     action.new_key = task->new_key;
+    action.force = task->force;
     for (size_t i = 0; i < count; i++) {
         struct hfi_op_redrive one = {
             .op = {.kind = HFI_OP_REDRIVE}, .dead_id = ids[i], .action = &action, .task = task->id, .now = op->now};

@@ -38,6 +38,7 @@ void hfi_sqlite_read_redrive(sqlite3_stmt *statement, struct hfi_redrive_task *t
     hfi_text_copy(task->actor, sizeof task->actor, hfi_column_text(statement, 24));
     hfi_text_copy(task->reason, sizeof task->reason, hfi_column_text(statement, 25));
     task->created_at_us = sqlite3_column_int64(statement, 26);
+    task->force = sqlite3_column_int(statement, 27) != 0;
 }
 
 /* The task of that id, or the one that is due first at that time. */
@@ -100,6 +101,7 @@ int hfi_sqlite_op_redrive_task(struct hfi_sqlite *store, struct hfi_op_redrive_t
     hfi_bind_text(statement, 13, task->fingerprint);
     sqlite3_bind_text(statement, 14, task->actor, -1, SQLITE_STATIC);
     hfi_bind_text(statement, 15, task->reason);
+    sqlite3_bind_int(statement, 16, task->force);
     if (hfi_sql_run(store, statement) != 0)
         return store->fault;
     op->id = sqlite3_last_insert_rowid(store->db);
@@ -147,6 +149,7 @@ static int redrive_all(struct hfi_sqlite *store, struct hfi_op_redrive_step *op,
     action.actor = task->actor;
     action.reason = task->reason;
     action.new_key = task->new_key;
+    action.force = task->force;
     for (size_t i = 0; i < count; i++) {
         struct hfi_op_redrive one = {
             .op = {.kind = HFI_OP_REDRIVE}, .dead_id = ids[i], .action = &action, .task = task->id, .now = op->now};

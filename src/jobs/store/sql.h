@@ -18,7 +18,7 @@
 #define HFI_REDRIVE_COLUMNS                                                                                            \
     "id, state, next_at_us, after_id, redriven, refused, full_at_us, ended_at_us, note, succeeded, failed, cancelled, " \
     "upper_id, total, canary, stop_permille, rate_per_s, new_key, death_class, since_us, type, queue, error_type, "    \
-    "fingerprint, actor, reason, created_at_us "
+    "fingerprint, actor, reason, created_at_us, force "
 
 /* Beside them, for readers: what the writer has in its caches. */
 #define HFI_VIEW_COLUMNS                                                                                               \
@@ -154,8 +154,8 @@
                  "WHERE status = 0 AND id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3")                                     \
     X(REDRIVE_ADD, "INSERT INTO redrives(state, next_at_us, after_id, redriven, refused, full_at_us, succeeded, "      \
                    "failed, cancelled, upper_id, total, canary, stop_permille, rate_per_s, new_key, death_class, "     \
-                   "since_us, type, queue, error_type, fingerprint, actor, reason, created_at_us) VALUES (0, ?1, 0, "  \
-                   "0, 0, 0, 0, 0, 0, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?1)")              \
+                   "since_us, type, queue, error_type, fingerprint, actor, reason, created_at_us, force) VALUES (0, ?1, 0, "  \
+                   "0, 0, 0, 0, 0, 0, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?1, ?16)")         \
     X(REDRIVE_GET, "SELECT " HFI_REDRIVE_COLUMNS "FROM redrives WHERE id = ?1")                                        \
     X(REDRIVE_DUE, "SELECT " HFI_REDRIVE_COLUMNS "FROM redrives WHERE state = 0 AND next_at_us <= ?1 "                 \
                    "ORDER BY next_at_us LIMIT 1")                                                                      \

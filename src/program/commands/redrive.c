@@ -129,6 +129,7 @@ static int begin_task(struct redrive *redrive, const struct hfi_options *options
     wish->actor = redrive->action.actor;
     wish->reason = redrive->action.reason;
     wish->new_key = redrive->action.new_key;
+    wish->force = redrive->action.force;
     return hfi_redrive_many(&redrive->session, wish, hfi_flag(options, "detach")->given);
 }
 

@@ -62,6 +62,7 @@ json_t *hfi_redrive_json(const struct hf_redrive_view *task) {
     json_object_set_new(object, "rate_per_second", task->rate_per_s > 0 ? json_real(task->rate_per_s) : json_null());
     json_object_set_new(object, "stop_at", task->stop_at >= 0 ? json_real(task->stop_at) : json_null());
     hfi_json_flag(object, "new_key", task->new_key);
+    hfi_json_flag(object, "force", task->force);
     hfi_json_time(object, "created_at", task->created_at_us);
     hfi_json_time(object, "ended_at", task->ended_at_us);
     return object;
