@@ -13,6 +13,27 @@
 #include "holdfast/holdfast.h"
 #include "jobs/kinds/isolated_wire.h"
 
+static int make_fifo(const char *path) {
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* The write end of the FIFO is held by a process that should be gone: waits for it to be let go. */
+static void await_end_of(int fd) {
+    char byte;
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+    for (;;) {
+        assert_int_equal(poll(&end, 1, 30000), 1);
+        ssize_t length = read(fd, &byte, 1);
+        if (length == 0)
+            return;
+        assert_true(length > 0 || errno == EAGAIN);
+    }
+}
+
 /* 64 KiB and more than a pipe holds, never read: no SIGPIPE, nobody waits. */
 static void payload_may_be_ignored_while_it_runs(void **state) {
     (void)state;
@@ -48,6 +69,37 @@ static void flood_that_ignores_term_is_killed_S2_7(void **state) {
     assert_true(strlen(work.ending.detail) <= HFI_DETAIL_MAX);
 }
 
+/* Stopped, it hears no TERM; KILL needs no hearing. */
+static void one_that_stopped_itself_is_killed(void **state) {
+    (void)state;
+    type.options.kill_grace_ms = 20;
+    run_and_stop("trap '' TERM; echo >$READY; kill -STOP $$; exit 0");
+    assert_failed("signal.SIGKILL", HF_RESULT_FAILED);
+}
+
+/* The payload is sealed: not even its own process can change what another reader of it would see. */
+static void the_payload_cannot_be_written(void **state) {
+    (void)state;
+    job.payload = "as it was";
+    job.payload_length = 9;
+    run_script("(echo changed >/proc/self/fd/0 || echo longer >>/proc/self/fd/0) 2>/dev/null; cat");
+    assert_result("as it was", 9);
+}
+
+/* Five at once, each two sessions deep, some of them perhaps not there yet: the mark is on all of them. */
+static void nobody_talks_its_way_out_of_a_stop(void **state) {
+    (void)state;
+    int end = make_fifo(hf_test_path("alive"));
+    char text[600];
+    type.options.kill_grace_ms = 20;
+    snprintf(text, sizeof text, "trap '' TERM HUP; for i in 1 2 3 4 5; do setsid setsid sh -c 'exec sleep 1000' >%s 2>&1 </dev/null & done; "
+             "echo >$READY; exec sleep 1000", hf_test_path("alive"));
+    run_and_stop(text);
+    assert_failed("signal.SIGKILL", HF_RESULT_FAILED);
+    await_end_of(end);
+    close(end);
+}
+
 /* Grandchildren in the group die with it, also when their parent ends first and they hold its pipes. */
 static void group_that_holds_stdout_dies_at_the_limit(void **state) {
     (void)state;
@@ -65,27 +117,6 @@ static void nobody_but_the_payload_is_on_stdin_S0_33(void **state) {
     set_command("/bin/cat", NULL, NULL);
     go();
     assert_result(payload, sizeof payload - 1);
-}
-
-static int make_fifo(const char *path) {
-    unlink(path);
-    assert_int_equal(mkfifo(path, 0600), 0);
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    assert_true(fd >= 0);
-    return fd;
-}
-
-/* The write end of the FIFO is held by a process that should be gone: waits for it to be let go. */
-static void await_end_of(int fd) {
-    char byte;
-    struct pollfd end = {.fd = fd, .events = POLLIN};
-    for (;;) {
-        assert_int_equal(poll(&end, 1, 30000), 1);
-        ssize_t length = read(fd, &byte, 1);
-        if (length == 0)
-            return;
-        assert_true(length > 0 || errno == EAGAIN);
-    }
 }
 
 /* 3.6, 3.11: a session of its own and closed pipes do not help who forked away from an execution that was stopped. */
@@ -491,6 +522,9 @@ int main(int argc, char **argv) {
         TEST(payload_may_be_ignored_while_it_runs),
         TEST(closed_outputs_are_no_end),
         TEST(flood_that_ignores_term_is_killed_S2_7),
+        TEST(one_that_stopped_itself_is_killed),
+        TEST(the_payload_cannot_be_written),
+        TEST(nobody_talks_its_way_out_of_a_stop),
         TEST(group_that_holds_stdout_dies_at_the_limit),
         TEST(nobody_but_the_payload_is_on_stdin_S0_33),
         TEST(who_forked_away_dies_at_the_limit),

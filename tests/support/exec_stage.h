@@ -59,7 +59,7 @@ static inline int set_up(void **state) {
     type.options.command = command;
     type.options.kill_grace_ms = 30000;
     job = (struct hfi_job){.id = 17, .executions = 2, .type = "script", .queue = "default", .trace_context = "00-ab-cd-01",
-                           .payload = "", .idempotency_key = ""};
+                           .payload = "", .idempotency_key = "", .source = "", .source_message_id = ""};
     ends = 0;
     wanted_ends = 1;
     prepare(&work);

@@ -145,11 +145,11 @@ bool hfi_child_say_end(struct hfi_child_execution *execution) {
     wire.until_us = ending->until_us;
     wire.result_length = ending->length;
     wire.detail_length = ending->detail ? strlen(ending->detail) : 0;
-    memcpy(wire.error_type, outcome->error_type, sizeof wire.error_type);
-    memcpy(wire.rule, outcome->rule, sizeof wire.rule);
-    memcpy(wire.message, outcome->message, sizeof wire.message);
-    memcpy(wire.cause, ending->cause, sizeof wire.cause);
-    memcpy(wire.text, ending->text, sizeof wire.text);
+    hfi_text_copy(wire.error_type, sizeof wire.error_type, outcome->error_type); /* what is behind its end stays here */
+    hfi_text_copy(wire.rule, sizeof wire.rule, outcome->rule);
+    hfi_text_copy(wire.message, sizeof wire.message, outcome->message);
+    hfi_text_copy(wire.cause, sizeof wire.cause, ending->cause);
+    hfi_text_copy(wire.text, sizeof wire.text, ending->text);
     size_t length = sizeof wire + wire.result_length + wire.detail_length;
     pthread_mutex_lock(&execution->lock);
     bool said = say(execution, HFI_FRAME_END, length, &wire, sizeof wire) &&
