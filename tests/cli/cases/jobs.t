@@ -203,6 +203,8 @@ url                http://127.0.0.1:9
 ~ next probe         TIME, in 9m\d+s, by a GET of /healthz
 ~ parked             \d jobs
 trips              1
+~ resolve            p50 .* ms, p95 .* ms, p99 .* ms of 1
+~ whole attempt      p50 .* ms of 1
 limits             connect 5s, attempt 20s, total 1m30s
 retries            none
 hedges             none
@@ -213,7 +215,7 @@ rate               no limit
 retry after        a job waits up to 1h, everybody up to 1m
 jobs               fail along their curve while it is open; one kept back for 1d is dead
 $ holdfast --config open.yaml downstream show pay --json
-~ \{"name":"pay","state":"open",.*"next_probe_at":"TIME",.*"next_probe":"TIME, in 9m.*","limits":\{"connect_timeout_ms":5000,.*\}\}
+~ \{"name":"pay","state":"open",.*"next_probe_at":"TIME",.*"next_probe":"TIME, in 9m.*,"phases":\{"resolve":.*"total":\{"count":1,.*\}\},"limits":\{"connect_timeout_ms":5000,.*\}\}
 
 # All that a policy says is shown, for people and as JSON.
 file full.yaml
