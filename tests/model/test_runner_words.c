@@ -89,6 +89,7 @@ static void an_async_checkpoint_is_told_when_durable(void **state) {
     stage_advance(&stage, 10);
     assert_int_equal(stored.count, 3);
     assert_int_equal(stored.code[2], HF_ESTALE);
+    hfi_free(op.notes);
     finish(held(1), hf_work_ok(held(1), NULL, 0));
     stage_advance(&stage, 100);
 }
