@@ -18,6 +18,7 @@ struct hf_dead_filter {
     int64_t task_id;     /* 0 = any; redriven by this task */
     int64_t after_id;    /* keyset cursor: ids below it (newest first); 0 = from the newest */
     uint32_t limit;      /* 100, at most 1000 */
+    bool oldest_first;   /* then the cursor means: ids above it */
 };
 static inline void hf_dead_filter_init(struct hf_dead_filter *filter) {
     memset(filter, 0, sizeof *filter);
@@ -72,6 +73,18 @@ HF_API int hf_dead_redrive(struct hf_store *store, int64_t id, const struct hf_d
                            struct hf_error *error);
 HF_API int hf_dead_resolve(struct hf_store *store, int64_t id, const struct hf_dead_action *action, struct hf_error *error);
 HF_API int hf_dead_discard(struct hf_store *store, int64_t id, const struct hf_dead_action *action, struct hf_error *error);
+
+/*
+ * Takes in dead letters as hf_dead_get gave them, of this store or another one: all or none of them, in one transaction.
+ * One that is there already, by its origin, stays as it is: `existed`, and its id. Of another store's letters the ids of
+ * jobs are dropped, as they mean others here; the idempotency key stays. Nobody is alerted. HF_EINVAL, HF_ETEXT, HF_ETOOBIG:
+ * a wrong one, error.line its index + 1. `actor` is required. At most HF_DEAD_IMPORT_MAX. Since 0.1.
+ */
+#define HF_DEAD_IMPORT_MAX 500
+HF_API int hf_dead_import(struct hf_store *store, const struct hf_dead_view *letters, size_t count, const char *actor,
+                          int64_t *ids, bool *existed, struct hf_error *error);
+/* The check alone, which needs no store. */
+HF_API int hf_dead_check(const struct hf_dead_view *letter, struct hf_error *error);
 
 /*
  * Redrive of many as a durable task: the filter and the newest dead letter of that moment are kept, so that each letter is

@@ -187,6 +187,16 @@ struct hf_dead_view {
     int64_t new_job_id;
     const char *new_job_outcome; /* "" until the new job ended */
     int64_t task_id;             /* the redrive task that made the new job; 0 none */
+    /* The rest of what a redrive needs, as the job had it. In lists absent: "" or 0. */
+    const char *origin;          /* `<store uuid>-<id>` of where it died: of this store, or of the one it was imported from */
+    const char *breaker_key, *limit_key, *unique_key, *trace_context, *tags, *error_class;
+    const char *idempotency_key; /* in force */
+    const char *curve_ms;        /* waits of its policy, "60000,300000"; "" none was fixed yet */
+    uint32_t curve_executions, curve_jitter_permille; /* of that policy */
+    uint32_t max_executions_given; /* at enqueue; 0 not */
+    int32_t priority;
+    int64_t execution_timeout_ms;  /* -1 not given */
+    int64_t root_id;
 };
 
 HF_API const char *hf_job_state_name(int state);     /* "unknown" for others */

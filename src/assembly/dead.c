@@ -9,6 +9,7 @@
 
 #include "assembly/store_calls.h"
 #include "base/text.h"
+#include "jobs/letter.h"
 
 int hf_dead_list_open(struct hf_store *store, const struct hf_dead_filter *given, struct hf_dead_list **list,
                       struct hf_error *error) {
@@ -126,4 +127,30 @@ int hf_dead_resolve(struct hf_store *store, int64_t id, const struct hf_dead_act
 
 int hf_dead_discard(struct hf_store *store, int64_t id, const struct hf_dead_action *action, struct hf_error *error) {
     return settle(store, id, HF_DEAD_DISCARDED, action, error);
+}
+
+int hf_dead_check(const struct hf_dead_view *letter, struct hf_error *error) {
+    return hfi_letter_check(letter, error);
+}
+
+int hf_dead_import(struct hf_store *store, const struct hf_dead_view *letters, size_t count, const char *actor, int64_t *ids,
+                   bool *existed, struct hf_error *error) {
+    int code = hfi_given_text("actor", &actor, HFI_ACTOR_MAX, true, error);
+    if (code == 0 && count > HF_DEAD_IMPORT_MAX)
+        code = hfi_fail(error, HF_ETOOBIG, "dead letters", "bring them in parts", "%zu, at most %d fit", count, HF_DEAD_IMPORT_MAX);
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        code = hfi_letter_check(&letters[i], error);
+        if (code != 0 && error)
+            error->line = (int)i + 1;
+    }
+    if (code != 0 || count == 0)
+        return code;
+    struct hfi_op_import op = {.op = {.kind = HFI_OP_IMPORT},
+                               .letters = letters,
+                               .count = count,
+                               .actor = actor,
+                               .now = hfi_store_now(store),
+                               .ids = ids,
+                               .existed = existed};
+    return hfi_store_do(store, &op.op, "import", error);
 }

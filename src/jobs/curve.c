@@ -5,7 +5,10 @@
  */
 #include "jobs/curve.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -187,4 +190,28 @@ int hf_curve_from(struct hf_curve_options *options, hf_curve_fn wait, void *user
     options->curve_length = length;
     mark_formula(options);
     return 0;
+}
+
+char *hfi_curve_waits_print(const struct hfi_curve *curve, char *text) {
+    size_t length = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < curve->length && i < HF_CURVE_MAX; i++)
+        length += (size_t)snprintf(text + length, HFI_CURVE_WAITS_ROOM - length, "%s%" PRId64, i > 0 ? "," : "", curve->waits_ms[i]);
+    return text;
+}
+
+bool hfi_curve_waits_parse(struct hfi_curve *curve, const char *text) {
+    curve->length = 0;
+    while (*text) {
+        char *end;
+        if (curve->length == HF_CURVE_MAX || *text < '0' || *text > '9')
+            return false;
+        curve->waits_ms[curve->length++] = strtoll(text, &end, 10);
+        if (*end == ',' && end[1] != '\0')
+            end++;
+        else if (*end != '\0')
+            return false;
+        text = end;
+    }
+    return true;
 }

@@ -35,6 +35,10 @@ int64_t hfi_curve_last_ms(const struct hfi_curve *curve);
 bool hfi_curve_equal(const struct hfi_curve *a, const struct hfi_curve *b); /* but for id */
 /* Σ waits over max_executions: from the first failure to death, saturating. */
 int64_t hfi_curve_time_to_death_ms(const struct hfi_curve *curve, uint32_t max_executions);
+/* Its waits as stores keep them, "60000,300000", into HFI_CURVE_WAITS_ROOM bytes; and back: false: that is none. */
+#define HFI_CURVE_WAITS_ROOM (HF_CURVE_MAX * 21 + 1)
+char *hfi_curve_waits_print(const struct hfi_curve *curve, char *text);
+bool hfi_curve_waits_parse(struct hfi_curve *curve, const char *text);
 /* Parses "60s,5m,30m"; max_executions = waits + 1. 0, HF_EINVAL, HF_ETOOBIG. */
 int hfi_curve_parse(const char *text, struct hfi_curve *curve);
 

@@ -99,7 +99,7 @@ int hfi_redrive_job(const struct hfi_op_redrive *op, const struct hfi_job *snaps
         .execution_timeout_ms = snapshot->execution_timeout_ms,
         .policy = snapshot->policy,
         .root_id = snapshot->root_id,
-        .parent_id = snapshot->id,
+        .parent_id = snapshot->id != 0 ? snapshot->id : -op->dead_id, /* so that the letter hears of its end */
         .type = snapshot->type,
         .queue = snapshot->queue,
         .downstream = snapshot->downstream,

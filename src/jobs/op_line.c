@@ -30,6 +30,10 @@ uint64_t hfi_op_weight(const struct hfi_op *op) {
     switch (op->kind) {
     case HFI_OP_PUT:
         return ((const struct hfi_op_put *)(const void *)op)->count;
+    case HFI_OP_IMPORT:
+        return ((const struct hfi_op_import *)(const void *)op)->count;
+    case HFI_OP_REDRIVE_STEP:
+        return HFI_REDRIVE_STEP;
     case HFI_OP_CLAIM:
         return ((const struct hfi_op_claim *)(const void *)op)->max;
     case HFI_OP_SWEEP:

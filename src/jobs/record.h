@@ -45,7 +45,7 @@ struct hfi_job {
     bool alone;                         /* nothing of that kind ran beside this execution on its node */
     int64_t execution_timeout_ms;       /* -1 = not set */
     const struct hfi_curve *policy;     /* fixed at enqueue or at the first start; NULL = not yet. The store's, lives as long as it */
-    int64_t root_id, parent_id;
+    int64_t root_id, parent_id; /* parent: the job it was redriven from; of a letter without one, minus that letter's id */
     int64_t cancel_requested_at_us;
     int64_t crash_window_us;            /* when the first of `crashes` came */
     int64_t waiting_since_us;           /* due since, while rejections move run_at; 0 = run_at says it. give_up counts from it */
@@ -132,6 +132,7 @@ struct hfi_death {
     char rule[48];
     char schema[64]; /* quarantined: what its type had then; "" none */
     char message[HFI_ERROR_MESSAGE_MAX + 1];
+    const char *origin; /* NULL; of an imported letter: where it died */
     const char *detail; /* NULL or more text, borrowed from the event, clean already */
     uint64_t fingerprint; /* of job type, downstream, class, error type, rule */
 };

@@ -30,7 +30,7 @@
 #define HFI_OP_MAP(X)                                                                                        \
     X(PUT) X(JOIN) X(BEAT) X(LEAVE) X(NODES) X(LANES) X(CLAIM) X(APPLY) X(SWEEP) X(EXPIRE) X(QUARANTINE)     \
         X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(SHARE) X(ALERTS) X(ALERT_END) X(POISON) \
-        X(NOTE) X(PRUNE) X(UNUSED) X(RELEASE) X(READMIT) X(REDRIVE_TASK) X(REDRIVE_STEP) X(REDRIVE_CANCEL)
+        X(NOTE) X(PRUNE) X(UNUSED) X(RELEASE) X(READMIT) X(REDRIVE_TASK) X(REDRIVE_STEP) X(REDRIVE_CANCEL) X(IMPORT)
 enum hfi_op_kind {
 #define HFI_OP_MEMBER(name) HFI_OP_##name,
     HFI_OP_MAP(HFI_OP_MEMBER)
@@ -308,6 +308,16 @@ struct hfi_op_redrive_cancel { /* HF_ENOENT, HF_ESTATE: it has ended */
     const char *actor, *reason;
     struct hf_wall now;
     int32_t was; /* out on HF_ESTATE */
+};
+/* Dead letters from an export; each was checked (letter.h). One that is there already stays as it is. */
+struct hfi_op_import {
+    struct hfi_op op;
+    const struct hf_dead_view *letters;
+    size_t count;
+    const char *actor;
+    struct hf_wall now;
+    int64_t *ids;  /* out */
+    bool *existed; /* out */
 };
 struct hfi_op_settle { /* resolve, discard */
     struct hfi_op op;

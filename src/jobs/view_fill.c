@@ -96,7 +96,7 @@ void hfi_job_view_fill(struct hf_job_view *view, const struct hfi_job *job, cons
         .max_executions_explicit = explicit,
         .epoch = job->epoch,
         .root_id = job->root_id,
-        .parent_id = job->parent_id,
+        .parent_id = job->parent_id > 0 ? job->parent_id : 0,
         .run_at_us = job->run_at_us,
         .expires_at_us = job->expires_at_us,
         .created_at_us = job->created_at_us,

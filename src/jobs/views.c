@@ -190,6 +190,15 @@ static const size_t dead_texts[] = {
     FIELD(hf_dead_view, settled_by),
     FIELD(hf_dead_view, settled_reason),
     FIELD(hf_dead_view, new_job_outcome),
+    FIELD(hf_dead_view, origin),
+    FIELD(hf_dead_view, breaker_key),
+    FIELD(hf_dead_view, limit_key),
+    FIELD(hf_dead_view, unique_key),
+    FIELD(hf_dead_view, trace_context),
+    FIELD(hf_dead_view, tags),
+    FIELD(hf_dead_view, error_class),
+    FIELD(hf_dead_view, idempotency_key),
+    FIELD(hf_dead_view, curve_ms),
 };
 static const size_t dead_bytes[] = {FIELD(hf_dead_view, payload), FIELD(hf_dead_view, payload_length)};
 static const struct shape dead_shape = {sizeof(struct hf_dead_view), dead_texts, COUNT(dead_texts), dead_bytes, 1};

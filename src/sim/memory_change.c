@@ -103,6 +103,9 @@ void hfi_memory_dead_free(struct hfi_memory_dead *dead) {
     hfi_free(dead->detail);
     hfi_free(dead->settled_by);
     hfi_free(dead->settled_reason);
+    hfi_free(dead->origin);
+    hfi_free(dead->cause);
+    hfi_free(dead->node_name);
     hfi_free(dead);
 }
 

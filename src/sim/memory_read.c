@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "jobs/hands.h"
+#include "jobs/letter.h"
 #include "jobs/views.h"
 #include "sim/memory_state.h"
 
@@ -144,7 +145,7 @@ void hfi_memory_dead_view(struct hfi_memory *store, const struct hfi_memory_dead
         .detail = dead->detail,
         .rule = death->rule,
         .correlation_id = job->correlation_id,
-        .node = hfi_memory_node_name(store, dead->node),
+        .node = dead->node_name ? dead->node_name : hfi_memory_node_name(store, dead->node),
         .fingerprint = hfi_fingerprint_print(death->fingerprint, fingerprint),
         .cause = death->cause,
         .payload = job->payload,
@@ -160,6 +161,31 @@ void hfi_memory_dead_view(struct hfi_memory *store, const struct hfi_memory_dead
     };
 }
 
+struct whole_room {
+    char key[HFI_IDEMPOTENCY_ROOM], origin[HFI_ORIGIN_ROOM], waits[HFI_CURVE_WAITS_ROOM];
+};
+
+/* What lists leave out; its texts are the row's and the room's. */
+static void fill_whole(const struct hfi_memory *store, const struct hfi_memory_dead *dead, struct hf_dead_view *view,
+                       struct whole_room *room) {
+    const struct hfi_job *job = dead->job;
+    view->origin = dead->origin ? dead->origin : hfi_letter_origin(store->base.uuid, dead->id, room->origin);
+    view->breaker_key = job->breaker_key;
+    view->limit_key = job->limit_key;
+    view->unique_key = job->unique_key;
+    view->trace_context = job->trace_context;
+    view->tags = job->tags;
+    view->error_class = job->error_class;
+    view->idempotency_key = job->root_id != 0 ? hfi_idempotency_key(job, store->base.uuid, room->key) : job->idempotency_key;
+    view->curve_ms = job->policy ? hfi_curve_waits_print(job->policy, room->waits) : "";
+    view->curve_executions = job->policy ? job->policy->max_executions : 0;
+    view->curve_jitter_permille = job->policy ? job->policy->jitter_permille : 0;
+    view->max_executions_given = job->max_executions;
+    view->priority = job->priority;
+    view->execution_timeout_ms = job->execution_timeout_ms;
+    view->root_id = job->root_id;
+}
+
 int hfi_memory_list_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list,
                          struct hf_error *error) {
     struct hfi_memory *store = hfi_memory_of(self);
@@ -168,10 +194,10 @@ int hfi_memory_list_dead(struct hfi_store *self, const struct hf_dead_filter *fi
     int64_t last = 0;
     int code = hfi_dead_list_new(list);
     pthread_mutex_lock(&store->lock);
-    for (size_t at = store->deads.count; at > 0 && code == 0; at--) {
-        const struct hfi_memory_dead *dead = store->deads.items[at - 1];
+    for (size_t at = 0, count = store->deads.count; at < count && code == 0; at++) {
+        const struct hfi_memory_dead *dead = store->deads.items[filter->oldest_first ? at : count - 1 - at];
         struct hf_dead_view view;
-        if (filter->after_id > 0 && dead->id >= filter->after_id)
+        if (filter->after_id > 0 && (filter->oldest_first ? dead->id <= filter->after_id : dead->id >= filter->after_id))
             continue;
         hfi_memory_dead_view(store, dead, &view, fingerprint);
         if (!hfi_dead_fits(&view, filter))
@@ -194,6 +220,7 @@ int hfi_memory_list_dead(struct hfi_store *self, const struct hf_dead_filter *fi
 int hfi_memory_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dead, struct hf_error *error) {
     struct hfi_memory *store = hfi_memory_of(self);
     char fingerprint[17];
+    struct whole_room room;
     int code = HF_ENOENT;
     *dead = NULL;
     pthread_mutex_lock(&store->lock);
@@ -201,6 +228,7 @@ int hfi_memory_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dea
     if (row) {
         struct hf_dead_view view;
         hfi_memory_dead_view(store, row, &view, fingerprint);
+        fill_whole(store, row, &view, &room);
         code = hfi_dead_new(&view, dead);
         if (code == 0)
             code = hfi_memory_dead_forwards(store, id, *dead);

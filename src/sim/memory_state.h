@@ -86,6 +86,7 @@ struct hfi_memory_dead {
     int64_t settled_at_us, new_job_id, task_id;
     char *settled_by, *settled_reason;
     const char *new_job_outcome;
+    char *origin, *cause, *node_name; /* of an imported one; else NULL */
 };
 
 struct hfi_memory_storm {
@@ -294,6 +295,7 @@ int hfi_memory_alert_end(struct hfi_memory *store, struct hfi_op_alert_end *op);
 void hfi_memory_redrive_job_ended(struct hfi_memory *store, int64_t task, int job_state);
 int hfi_memory_redrive_task(struct hfi_memory *store, struct hfi_op_redrive_task *op);
 int hfi_memory_redrive_step(struct hfi_memory *store, struct hfi_op_redrive_step *op);
+int hfi_memory_import(struct hfi_memory *store, struct hfi_op_import *op);
 int hfi_memory_redrive_cancel(struct hfi_memory *store, struct hfi_op_redrive_cancel *op);
 int hfi_memory_list_redrives(struct hfi_store *self, const struct hf_redrive_filter *filter, struct hf_redrive_list **list,
                              struct hf_error *error); /* takes the lock itself */

@@ -44,6 +44,7 @@ static int run(struct hfi_memory *store, struct hfi_op *op) {
         RUN(REDRIVE_TASK, redrive_task, hfi_memory_redrive_task)
         RUN(REDRIVE_STEP, redrive_step, hfi_memory_redrive_step)
         RUN(REDRIVE_CANCEL, redrive_cancel, hfi_memory_redrive_cancel)
+        RUN(IMPORT, import, hfi_memory_import)
     default:
         return HF_EINVAL;
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Contract of the store: redrive of many as a task (I75, I89), and dead letters by fingerprint. */
+/* Contract of the store: redrive of many as a task (I75, I89), dead letters by fingerprint, and from outside. */
 #include "store_world.h"
 
 #include <stdio.h>
 
+#include "jobs/letter.h"
 #include "jobs/redriving.h"
 
 static struct hf_redrive_options wish(void) {
@@ -319,7 +320,150 @@ static void letters_are_counted_by_fingerprint(void **state) { /* R7 */
     hf_dead_group_list_free(list);
 }
 
-WORLD_MAIN(WORLD_TEST(each_letter_is_redriven_once), WORLD_TEST(what_is_refused_is_counted_and_passed),
+/* ------------------------------------------------------------------ letters that come from outside */
+
+static int import(const struct hf_dead_view *letter, int64_t *id, bool *existed) {
+    struct hfi_op_import op = {
+        .op = {.kind = HFI_OP_IMPORT}, .letters = letter, .count = 1, .actor = "ann", .now = world.now, .ids = id, .existed = existed};
+    assert_int_equal(hfi_letter_check(letter, NULL), 0);
+    return world_do(&op.op);
+}
+
+/* One with everything that a letter can have. */
+static const struct hf_dead_view *full_letter(unsigned char *payload, size_t length) {
+    struct hf_job_spec spec = world_spec("bytes", "q");
+    for (size_t i = 0; i < length; i++)
+        payload[i] = (unsigned char)i;
+    spec.payload = payload;
+    spec.payload_length = length;
+    spec.priority = 4;
+    spec.tags = "t";
+    spec.correlation_id = "corr";
+    spec.limit_name = "tenant";
+    spec.limit_key = "x";
+    world_put(&spec);
+    struct hfi_job *job = world_start(world_lane("q", "bytes"));
+    assert_int_equal(world_fail(&job, true), 0);
+    return world_dead(1);
+}
+
+static void a_letter_goes_to_another_store_byte_by_byte(void **state) { /* S0.20, S0.22 */
+    (void)state;
+    unsigned char payload[256];
+    struct hf_store_options options;
+    const struct hf_dead_view *letter = full_letter(payload, sizeof payload);
+    char key[HFI_KEY_MAX + 1];
+    snprintf(key, sizeof key, "%s", letter->idempotency_key);
+    hf_store_options_init(&options);
+    struct hfi_store *home = world.store;
+    world.store = world_new_store(world.kind, &options);
+    int64_t id, again, local;
+    bool existed;
+    world_die("a", &local); /* a job 1 of its own, which the foreign one is not */
+    assert_int_equal(import(letter, &id, &existed), 0);
+    assert_false(existed);
+    const struct hf_dead_view *copy = world_dead(id);
+    assert_int_equal(copy->job_id, 0);
+    assert_string_equal(copy->origin, letter->origin);
+    assert_string_equal(copy->node, letter->node);
+    assert_string_equal(copy->error_message, letter->error_message);
+    assert_string_equal(copy->detail, letter->detail);
+    assert_string_equal(copy->cause, letter->cause);
+    assert_string_equal(copy->fingerprint, letter->fingerprint);
+    assert_string_equal(copy->curve_ms, "60000,300000,1800000,7200000");
+    assert_int_equal(copy->max_executions, letter->max_executions);
+    assert_int_equal(copy->dead_at_us, letter->dead_at_us);
+    assert_int_equal(import(letter, &again, &existed), 0); /* the same one twice is known */
+    assert_true(existed);
+    assert_int_equal(again, id);
+    assert_int_equal(world_counts().alerts_unsent, 2); /* of the local death alone */
+    struct hf_dead_action action = world_action("ann");
+    struct hfi_op_redrive op = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = id, .action = &action, .now = world.now};
+    assert_int_equal(world_do(&op.op), 0);
+    struct hfi_job *job = world_start(world_lane("q", "bytes"));
+    assert_int_equal(job->payload_length, sizeof payload);
+    assert_memory_equal(job->payload, payload, sizeof payload);
+    assert_string_equal(job->idempotency_key, key); /* what was done there is not done again */
+    assert_string_equal(job->limit_key, "tenant:x");
+    assert_int_equal(job->priority, 4);
+    assert_int_equal(job->root_id, job->id);
+    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+    assert_string_equal(world_dead(id)->new_job_outcome, "succeeded"); /* without a job to come from, it learns it too */
+    world.store->ops->close(world.store);
+    world.store = home;
+}
+
+static void a_letter_comes_home_once(void **state) {
+    (void)state;
+    unsigned char payload[4];
+    struct hf_dead_view letter = *full_letter(payload, sizeof payload);
+    int64_t id;
+    bool existed;
+    assert_int_equal(import(&letter, &id, &existed), 0);
+    assert_true(existed); /* it is here */
+    assert_int_equal(id, 1);
+    struct hf_dead_action action = world_action("ann");
+    struct hfi_op_settle settle = {
+        .op = {.kind = HFI_OP_SETTLE}, .dead_id = 1, .status = HF_DEAD_DISCARDED, .action = &action, .now = world.now};
+    assert_int_equal(world_do(&settle.op), 0);
+    world.now.us += 31 * DAY;
+    struct hfi_op_prune prune = {.op = {.kind = HFI_OP_PRUNE}, .dead_letters_before = world.now.us, .limit = 100, .now = world.now};
+    struct hfi_op_alerts alerts = {.op = {.kind = HFI_OP_ALERTS}, .sinks = (const char *const[]){"ops", "pager"}, .sink_count = 2,
+                                   .node = world.node, .lease_ms = 1000, .now = world.now, .limit = 10};
+    assert_int_equal(world_do(&alerts.op), 0);
+    for (size_t i = 0; i < alerts.count; i++) {
+        struct hfi_op_alert_end sent = {.op = {.kind = HFI_OP_ALERT_END}, .id = alerts.rows[i].id, .epoch = alerts.rows[i].epoch,
+                                        .sent = true, .now = world.now};
+        assert_int_equal(world_do(&sent.op), 0);
+    }
+    hfi_free(alerts.rows);
+    assert_int_equal(world_do(&prune.op), 0);
+    assert_null(world_dead(1));
+    assert_int_equal(import(&letter, &id, &existed), 0); /* forgotten, and brought back as it was exported: open */
+    assert_false(existed);
+    assert_int_equal(world_dead(id)->job_id, letter.job_id);
+    assert_int_equal(world_dead(id)->status, HF_DEAD_DEAD);
+    int64_t again;
+    assert_int_equal(import(&letter, &again, &existed), 0);
+    assert_true(existed);
+    assert_int_equal(again, id);
+}
+
+static void wrong_letters_are_refused(void **state) {
+    (void)state;
+    struct hf_error error;
+    const struct hf_dead_view good = *world_dead(world_die("a", NULL));
+    struct hf_dead_view bad = good;
+    hf_error_init(&error);
+    assert_int_equal(hfi_letter_check(&good, &error), 0);
+    bad.type = "";
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+    assert_string_equal(error.what, "type");
+    bad = good;
+    bad.origin = "nowhere";
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+    bad = good;
+    bad.error_message = "\xf0\x9f";
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_ETEXT);
+    bad = good;
+    bad.fingerprint = "0123456789ABCDEF";
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+    bad = good;
+    bad.status = 4;
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+    bad = good;
+    bad.status = HF_DEAD_REDRIVEN; /* never settled, says its time */
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+    bad = good;
+    bad.curve_ms = "1,,2";
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+    bad = good;
+    bad.priority = 10;
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+}
+
+WORLD_MAIN(WORLD_TEST(a_letter_goes_to_another_store_byte_by_byte), WORLD_TEST(a_letter_comes_home_once),
+           WORLD_TEST(wrong_letters_are_refused), WORLD_TEST(each_letter_is_redriven_once), WORLD_TEST(what_is_refused_is_counted_and_passed),
            WORLD_TEST(a_canary_goes_first_and_is_waited_for), WORLD_TEST(a_canary_that_fails_stops_it),
            WORLD_TEST(a_share_of_failures_stops_it), WORLD_TEST(a_rate_is_kept_by_all_who_step),
            WORLD_TEST(a_cancelled_task_leaves_what_it_did), WORLD_TEST(tasks_are_listed_newest_first),

@@ -50,6 +50,7 @@ static int run(struct hfi_sqlite *store, struct hfi_op *op) {
         RUN(REDRIVE_TASK, redrive_task)
         RUN(REDRIVE_STEP, redrive_step)
         RUN(REDRIVE_CANCEL, redrive_cancel)
+        RUN(IMPORT, import)
 #undef RUN
     case HFI_OP_COUNT:
         break;

@@ -70,6 +70,7 @@ static void bind_death(struct hfi_sqlite *store, sqlite3_stmt *statement, const 
     sqlite3_bind_text(statement, 33, fingerprint, -1, SQLITE_STATIC);
     sqlite3_bind_int(statement, 37, death->payload_cut);
     hfi_bind_text(statement, 38, death->schema);
+    hfi_bind_text(statement, 39, death->origin);
 }
 
 int hfi_sqlite_write_death(struct hfi_sqlite *store, const struct hfi_change *change, uint32_t allowed,

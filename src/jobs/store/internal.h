@@ -219,6 +219,7 @@ int hfi_sqlite_settle(struct hfi_sqlite *store, int64_t dead_id, int status, str
                       const char *reason, int64_t new_job, int64_t task);
 int hfi_sqlite_op_redrive(struct hfi_sqlite *store, struct hfi_op_redrive *op);
 int hfi_sqlite_op_settle(struct hfi_sqlite *store, struct hfi_op_settle *op);
+int hfi_sqlite_op_import(struct hfi_sqlite *store, struct hfi_op_import *op);
 int hfi_sqlite_op_poison(struct hfi_sqlite *store, struct hfi_op_poison *op);
 
 /* redriving.c: redrive tasks */

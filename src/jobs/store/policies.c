@@ -4,14 +4,8 @@
  * handed out is never freed before, not even when its row was rolled back, or removed. One that is given to a job is
  * known to stand (unused.c). Writer thread.
  */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/alloc.h"
 #include "jobs/store/internal.h"
-
-#define WAITS_ROOM (HF_CURVE_MAX * 21 + 1)
 
 struct hfi_policy {
     struct hfi_curve curve;
@@ -19,24 +13,6 @@ struct hfi_policy {
     bool fresh; /* its row came in this transaction */
     struct hfi_policy *next;
 };
-
-static void print_waits(const struct hfi_curve *curve, char *text) {
-    size_t length = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < curve->length && i < HF_CURVE_MAX; i++)
-        length += (size_t)snprintf(text + length, WAITS_ROOM - length, "%s%" PRId64, i > 0 ? "," : "", curve->waits_ms[i]);
-}
-
-static void parse_waits(struct hfi_curve *curve, const char *text) {
-    curve->length = 0;
-    while (*text && curve->length < HF_CURVE_MAX) {
-        char *end;
-        curve->waits_ms[curve->length++] = strtoll(text, &end, 10);
-        if (end == text)
-            break;
-        text = *end == ',' ? end + 1 : end;
-    }
-}
 
 static struct hfi_policy *remember(struct hfi_sqlite *store, const struct hfi_curve *curve, int64_t id, bool fresh) {
     struct hfi_policy *policy = hfi_alloc(sizeof *policy);
@@ -97,10 +73,10 @@ static void retire(struct hfi_sqlite *store, struct hfi_policy *policy) {
 }
 
 static int intern(struct hfi_sqlite *store, const struct hfi_curve *curve, struct hfi_policy **policy) {
-    char waits[WAITS_ROOM];
+    char waits[HFI_CURVE_WAITS_ROOM];
     int64_t id;
     bool stands = false;
-    print_waits(curve, waits);
+    hfi_curve_waits_print(curve, waits);
     if (bind_and_find(store, curve, waits, &id) != 0 ||
         (id != 0 && hfi_sqlite_used(store, HFI_SQL_POLICY_USED, id, store->walk, &stands) != 0) ||
         (!stands && add_row(store, curve, waits, &id) != 0))
@@ -144,7 +120,7 @@ int hfi_sqlite_policy_by_id(struct hfi_sqlite *store, int64_t id, const struct h
     if (hfi_sql_row(store, statement)) {
         struct hfi_curve curve = {.max_executions = (uint32_t)sqlite3_column_int64(statement, 0),
                                   .jitter_permille = (uint32_t)sqlite3_column_int64(statement, 1)};
-        parse_waits(&curve, hfi_column_text(statement, 2));
+        hfi_curve_waits_parse(&curve, hfi_column_text(statement, 2));
         struct hfi_policy *policy = remember(store, &curve, id, false);
         if (policy)
             *stored = &policy->curve;

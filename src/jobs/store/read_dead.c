@@ -7,18 +7,23 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "jobs/letter.h"
 #include "jobs/store/internal.h"
 #include "jobs/views.h"
 
 /* Lists carry no payload and no detail: only the lengths are read. */
 #define COLUMNS                                                                                                        \
-    "id, job_id, status, death_class, death_no, executions, failures, executions_allowed, quarantined, source, "       \
+    "d.id, job_id, status, death_class, death_no, executions, failures, executions_allowed, quarantined, source, "       \
     "source_message_id, type, queue, downstream, content_type, error_type, error_message, rule, correlation_id, node, " \
     "fingerprint, cause, job_created_at_us, dead_at_us, settled_at_us, settled_by, settled_reason, new_job_id, "       \
     "new_job_outcome, ifnull(length(payload), 0), payload_cut, task_id"
-#define FIRST_WHOLE 32 /* detail, payload */
+#define FIRST_WHOLE 32
+#define WHOLE_COLUMNS                                                                                                  \
+    ", detail, payload, origin, breaker_key, limit_key, unique_key, trace_context, tags, error_class, "                \
+    "idempotency_key, p.waits_ms, p.max_executions, p.jitter_permille, d.max_executions, priority, "                   \
+    "execution_timeout_ms, root_id"
 
-static void fill(sqlite3_stmt *statement, struct hf_dead_view *view, bool whole) {
+static void fill(sqlite3_stmt *statement, struct hf_dead_view *view) {
     *view = (struct hf_dead_view){
         .id = sqlite3_column_int64(statement, 0),
         .job_id = sqlite3_column_int64(statement, 1),
@@ -52,9 +57,37 @@ static void fill(sqlite3_stmt *statement, struct hf_dead_view *view, bool whole)
         .payload_length = (size_t)sqlite3_column_int64(statement, 29),
         .payload_cut = sqlite3_column_int(statement, 30) != 0,
         .task_id = sqlite3_column_int64(statement, 31),
-        .detail = whole ? hfi_column_text(statement, FIRST_WHOLE) : "",
-        .payload = whole ? sqlite3_column_blob(statement, FIRST_WHOLE + 1) : NULL,
     };
+}
+
+struct whole_room {
+    char key[HFI_IDEMPOTENCY_ROOM], origin[HFI_ORIGIN_ROOM];
+};
+
+/* What lists leave out; texts are the statement's and the room's. */
+static void fill_whole(const char *uuid, sqlite3_stmt *statement, struct hf_dead_view *view, struct whole_room *room) {
+    struct hfi_job job = {.idempotency_key = hfi_column_text(statement, FIRST_WHOLE + 9),
+                          .root_id = sqlite3_column_int64(statement, FIRST_WHOLE + 16)};
+    view->detail = hfi_column_text(statement, FIRST_WHOLE);
+    view->payload = sqlite3_column_blob(statement, FIRST_WHOLE + 1);
+    view->origin = hfi_column_text(statement, FIRST_WHOLE + 2);
+    view->breaker_key = hfi_column_text(statement, FIRST_WHOLE + 3);
+    view->limit_key = hfi_column_text(statement, FIRST_WHOLE + 4);
+    view->unique_key = hfi_column_text(statement, FIRST_WHOLE + 5);
+    view->trace_context = hfi_column_text(statement, FIRST_WHOLE + 6);
+    view->tags = hfi_column_text(statement, FIRST_WHOLE + 7);
+    view->error_class = hfi_column_text(statement, FIRST_WHOLE + 8);
+    view->curve_ms = hfi_column_text(statement, FIRST_WHOLE + 10);
+    view->curve_executions = (uint32_t)sqlite3_column_int64(statement, FIRST_WHOLE + 11);
+    view->curve_jitter_permille = (uint32_t)sqlite3_column_int64(statement, FIRST_WHOLE + 12);
+    view->max_executions_given = (uint32_t)sqlite3_column_int64(statement, FIRST_WHOLE + 13);
+    view->priority = sqlite3_column_int(statement, FIRST_WHOLE + 14);
+    view->execution_timeout_ms =
+        sqlite3_column_type(statement, FIRST_WHOLE + 15) == SQLITE_NULL ? -1 : sqlite3_column_int64(statement, FIRST_WHOLE + 15);
+    view->root_id = job.root_id;
+    view->idempotency_key = job.root_id != 0 ? hfi_idempotency_key(&job, uuid, room->key) : job.idempotency_key;
+    if (!*view->origin)
+        view->origin = hfi_letter_origin(uuid, view->id, room->origin);
 }
 
 /* The conditions of a filter, each with a " AND " before it, into FILTER_MAX bytes; bind_filter gives ?3 to ?10. */
@@ -100,7 +133,7 @@ static int gather(sqlite3_stmt *statement, uint32_t limit, struct hf_dead_list *
             hfi_dead_list_set_next(list, last);
             return SQLITE_OK;
         }
-        fill(statement, &view, false);
+        fill(statement, &view);
         last = view.id;
         if (hfi_dead_list_add(list, &view) != 0)
             return SQLITE_NOMEM;
@@ -118,13 +151,13 @@ int hfi_sqlite_list_dead(struct hfi_store *self, const struct hf_dead_filter *fi
     *list = NULL;
     if (hfi_dead_list_new(&made) != 0)
         return hfi_fail(error, HF_ENOMEM, "dead letters", NULL, "out of memory");
-    snprintf(sql, sizeof sql, "SELECT " COLUMNS " FROM dead_letters WHERE id < ?1%s ORDER BY id DESC LIMIT ?2",
-             filter_sql(where, filter));
+    snprintf(sql, sizeof sql, "SELECT " COLUMNS " FROM dead_letters d WHERE d.id %s ?1%s ORDER BY d.id%s LIMIT ?2",
+             filter->oldest_first ? ">" : "<", filter_sql(where, filter), filter->oldest_first ? "" : " DESC");
     int code = hfi_sqlite_read_begin(store, error);
     if (code == 0) {
         int native = sqlite3_prepare_v2(store->reader, sql, -1, &statement, NULL);
         if (native == SQLITE_OK) {
-            sqlite3_bind_int64(statement, 1, filter->after_id > 0 ? filter->after_id : INT64_MAX);
+            sqlite3_bind_int64(statement, 1, filter->after_id > 0 || filter->oldest_first ? filter->after_id : INT64_MAX);
             sqlite3_bind_int64(statement, 2, (int64_t)limit + 1);
             bind_filter(statement, filter);
             native = gather(statement, limit, made);
@@ -199,17 +232,19 @@ int hfi_sqlite_group_dead(struct hfi_store *self, const struct hf_dead_filter *f
 }
 
 /* `*dead` NULL: no such id. SQLite's code. */
-static int get(sqlite3 *db, int64_t id, struct hf_dead **dead) {
+static int get(sqlite3 *db, const char *uuid, int64_t id, struct hf_dead **dead) {
     sqlite3_stmt *statement;
     struct hf_dead_view view;
-    int native = sqlite3_prepare_v2(db, "SELECT " COLUMNS ", detail, payload FROM dead_letters WHERE id = ?1", -1, &statement,
-                                    NULL);
+    struct whole_room room;
+    int native = sqlite3_prepare_v2(db, "SELECT " COLUMNS WHOLE_COLUMNS " FROM dead_letters d LEFT JOIN policies p "
+                                    "ON p.id = d.policy_id WHERE d.id = ?1", -1, &statement, NULL);
     if (native != SQLITE_OK)
         return native;
     sqlite3_bind_int64(statement, 1, id);
     native = sqlite3_step(statement);
     if (native == SQLITE_ROW) {
-        fill(statement, &view, true);
+        fill(statement, &view);
+        fill_whole(uuid, statement, &view, &room);
         if (hfi_dead_new(&view, dead) != 0)
             native = SQLITE_NOMEM;
     }
@@ -223,7 +258,7 @@ int hfi_sqlite_get_dead(struct hfi_store *self, int64_t id, struct hf_dead **dea
     *dead = NULL;
     int code = hfi_sqlite_read_begin(store, error);
     if (code == 0)
-        code = hfi_sqlite_read_end(store, get(store->reader, id, &made), "dead letter", error);
+        code = hfi_sqlite_read_end(store, get(store->reader, self->uuid, id, &made), "dead letter", error);
     if (code == 0 && !made)
         return hfi_fail(error, HF_ENOENT, "dead letter", NULL, "%lld does not exist", (long long)id);
     if (code == 0)

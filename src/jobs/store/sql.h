@@ -136,9 +136,9 @@
                 "type, queue, downstream, breaker_key, limit_key, priority, content_type, policy_id, max_executions, " \
                 "execution_timeout_ms, executions, failures, executions_allowed, root_id, idempotency_key, "           \
                 "unique_key, correlation_id, trace_context, tags, error_class, error_type, error_message, detail, "    \
-                "rule, cause, node, fingerprint, job_created_at_us, dead_at_us, payload, payload_cut, schema) VALUES (?1, "    \
+                "rule, cause, node, fingerprint, job_created_at_us, dead_at_us, payload, payload_cut, schema, origin) VALUES (?1, "    \
                 "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, "     \
-                "?26, ?27, ?28, ?29, ?30, ?31, (SELECT name FROM nodes WHERE id = ?32), ?33, ?34, ?35, ?36, ?37, ?38)")     \
+                "?26, ?27, ?28, ?29, ?30, ?31, (SELECT name FROM nodes WHERE id = ?32), ?33, ?34, ?35, ?36, ?37, ?38, ?39)")     \
     X(DEAD_OF_JOB, "SELECT id, status, new_job_id FROM dead_letters WHERE job_id = ?1 AND death_no = ?2")              \
     X(DEAD_OF_MESSAGE, "SELECT id FROM dead_letters WHERE job_id IS NULL AND origin IS NULL "                           \
                        "AND source = ?1 AND source_message_id = ?2")                                                   \
@@ -150,6 +150,10 @@
                    "new_job_id = ?6, task_id = ?7 WHERE id = ?1 AND status = 0")                                                     \
     X(DEAD_SUCCESSOR, "UPDATE dead_letters SET new_job_outcome = ?2 WHERE new_job_id = ?1 "                             \
                       "AND new_job_outcome IS NULL RETURNING task_id")                                                 \
+    X(DEAD_LOAD_ID, "SELECT id FROM dead_letters WHERE id = ?1")                                                       \
+    X(DEAD_OF_ORIGIN, "SELECT id FROM dead_letters WHERE origin = ?1")                                                 \
+    X(DEAD_IMPORTED, "UPDATE dead_letters SET node = ?2, status = ?3, settled_at_us = ?4, settled_by = ?5, "           \
+                     "settled_reason = ?6, new_job_id = ?7, new_job_outcome = ?8 WHERE id = ?1")                       \
     X(DEAD_OPEN, "SELECT id, type, queue, death_class, error_type, fingerprint, dead_at_us FROM dead_letters "         \
                  "WHERE status = 0 AND id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3")                                     \
     X(REDRIVE_ADD, "INSERT INTO redrives(state, next_at_us, after_id, redriven, refused, full_at_us, succeeded, "      \

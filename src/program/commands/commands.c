@@ -16,6 +16,8 @@ const struct hfi_command *const hfi_commands[] = {
     &hfi_command_dead_redrive,
     &hfi_command_dead_resolve,
     &hfi_command_dead_discard,
+    &hfi_command_dead_export,
+    &hfi_command_dead_import,
     &hfi_command_dead_task_list,
     &hfi_command_dead_task_show,
     &hfi_command_dead_task_cancel,

@@ -18,6 +18,8 @@ extern const struct hfi_command hfi_command_dead_show;
 extern const struct hfi_command hfi_command_dead_redrive;
 extern const struct hfi_command hfi_command_dead_resolve;
 extern const struct hfi_command hfi_command_dead_discard;
+extern const struct hfi_command hfi_command_dead_export;
+extern const struct hfi_command hfi_command_dead_import;
 extern const struct hfi_command hfi_command_dead_task_list;
 extern const struct hfi_command hfi_command_dead_task_show;
 extern const struct hfi_command hfi_command_dead_task_cancel;

@@ -150,6 +150,26 @@ static void dead_texts(json_t *object, const struct hf_dead_view *dead) {
     hfi_json_text(object, "new_job_outcome", dead->new_job_outcome);
 }
 
+/* What a redrive needs besides, and where it came from: with it `dead import` makes the same letter again. */
+static void dead_rest(json_t *object, const struct hf_dead_view *dead) {
+    hfi_json_text(object, "detail", dead->detail);
+    hfi_json_text(object, "origin", dead->origin);
+    hfi_json_text(object, "error_class", dead->error_class);
+    hfi_json_number(object, "priority", dead->priority);
+    hfi_json_text(object, "breaker_key", dead->breaker_key);
+    hfi_json_text(object, "limit_key", dead->limit_key);
+    hfi_json_text(object, "unique_key", dead->unique_key);
+    hfi_json_text(object, "idempotency_key", dead->idempotency_key);
+    hfi_json_text(object, "trace_context", dead->trace_context);
+    hfi_json_text(object, "tags", dead->tags);
+    hfi_json_number(object, "root_id", dead->root_id);
+    hfi_json_number(object, "max_executions_given", dead->max_executions_given);
+    hfi_json_number(object, "execution_timeout_ms", dead->execution_timeout_ms);
+    hfi_json_text(object, "curve_ms", dead->curve_ms);
+    hfi_json_number(object, "curve_executions", dead->curve_executions);
+    hfi_json_number(object, "curve_jitter_permille", dead->curve_jitter_permille);
+}
+
 json_t *hfi_dead_json(const struct hf_dead_view *dead, bool whole) {
     json_t *object = json_object();
     hfi_json_number(object, "id", dead->id);
@@ -175,7 +195,7 @@ json_t *hfi_dead_json(const struct hf_dead_view *dead, bool whole) {
     if (whole)
         hfi_json_bytes(object, "payload", dead->payload, dead->payload_length);
     if (whole)
-        hfi_json_text(object, "detail", dead->detail);
+        dead_rest(object, dead);
     return object;
 }
 

@@ -1,0 +1,42 @@
+# Dead letters on their way out and in again: byte for byte, known the second time, nothing of a file with a wrong line.
+file holdfast.yaml
+store: sqlite:jobs.db
+node: {name: n1}
+jobs:
+  bad: {kind: exec, command: [/bin/sh, -c, "printf 'a\\033[31m\\377<script>' >&2; exit 65"]}
+end
+$ printf 'x\0y\377' > bytes
+$ holdfast enqueue bad --file bytes
+1
+$ holdfast enqueue bad plain
+2
+$ holdfast run --until-idle 2> log
+2 executions: 0 succeeded, 0 to be retried, 2 dead, 0 given back, 0 kept back; 0 quarantined; 0 attempts
+$ holdfast dead export > letters; wc -l < letters
+2
+$ head -1 letters
+~ \{"id":1,"job_id":1,"death_no":1,"status":"dead","class":"permanent","type":"bad",.*"payload_base64":"eAB5/w==",.*"origin":"UUID-1",.*
+$ holdfast dead import letters --actor ada
+0 imported, 2 were there already
+# I65, I66, S4.10: hostile text of a child is shown, not sent to the terminal.
+$ holdfast dead show 1 | grep -c "$(printf '\033')"
+0
+[1]
+# Another store takes them in, once; a redrive there has the same bytes and the same key.
+$ holdfast --store sqlite:other.db dead import - --actor ada --json < letters
+{"imported":2,"existed":0}
+$ cat letters letters | holdfast --store sqlite:other.db dead import
+0 imported, 4 were there already
+$ holdfast --store sqlite:other.db dead redrive 1 --actor ada
+dead letter 1 redriven as job 1
+$ holdfast --store sqlite:other.db job show 1 --json | grep -o '"idempotency_key":"[^"]*"\|"payload_base64":"[^"]*"' | sort > there; grep -o '"idempotency_key":"[^"]*"\|"payload_base64":"[^"]*"' letters | head -2 | sort | diff - there
+# One wrong line, and nothing of the file is taken in.
+$ sed '2s/"class":"permanent"/"class":"odd"/' letters > wrong; echo '{"type":7}' >> wrong; echo 'no json' >> wrong
+$ holdfast --store sqlite:third.db dead import wrong
+! holdfast: wrong:2: class: missing or unknown (take the line as `dead export` wrote it)
+! holdfast: wrong:3: type: it has to be a text (write it in quotes)
+~! holdfast: wrong:4: line: .* \(write one JSON object a line\)
+! holdfast: nothing was imported: 3 lines are wrong
+[2]
+$ holdfast --store sqlite:third.db dead list --json
+{"items":[],"next":null}
