@@ -42,7 +42,7 @@ static void redrive_makes_a_new_job_of_the_snapshot(void **state) { /* S0.22 */
     assert_string_equal(world_dead(dead_id)->new_job_outcome, "succeeded"); /* it learns how that ended */
 }
 
-static void a_redriven_job_outlives_the_purge_byte_by_byte(void **state) { /* S0.20, C3 */
+static void a_redriven_job_outlives_the_purge_byte_by_byte(void **state) { /* S0.20, S4.9, C3 */
     (void)state;
     unsigned char all[256];
     for (size_t i = 0; i < sizeof all; i++)

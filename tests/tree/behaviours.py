@@ -13,7 +13,7 @@ SYSTEMS = {
     1: [*range(1, 27), 29],
     2: [*range(1, 22), *range(23, 30), 31, 32, 33, 36],
     3: [*range(2, 16), 17, 20, 22, 23],
-    4: [*range(1, 9), 11, 12, 13],
+    4: [*range(1, 10), 11, 12, 13, 14],
 }
 RUNNER = 96
 # Lines I that belong to what is not there yet.
