@@ -27,12 +27,12 @@ struct hf_plugin {
     const char *name;   /* for messages */
     hf_handler_fn run;  /* required; as a sync native handler, on many threads at once */
     /*
-     * Before the first job, once for each type that names it, on the thread that makes the runner; isolated: in each
-     * process before its one job. What it puts into `user` (as set below before) is handed to `run` and `end`. 0, or
+     * Before the first job, once for each type that names it, on the thread that makes the runner or gives it other
+     * options (hf_runner_tune); isolated: in each process before its one job. What it puts into `user` (as set below before) is handed to `run` and `end`. 0, or
      * negative HF_E… with hf_error filled: no runner then. NULL: none.
      */
     int (*init)(const char *type, void **user, struct hf_error *error);
-    void (*end)(void *user); /* after the last job of the type, when the runner is freed; NULL: none */
+    void (*end)(void *user); /* after the last job of the type: when the runner is freed, or runs without that type; NULL: none */
     void *user;
 };
 typedef const struct hf_plugin *(*hf_plugin_entry_fn)(uint32_t host_version);

@@ -408,19 +408,30 @@ HF_API bool hf_runner_healthy(const struct hf_runner *runner);
 HF_API struct hf_downstream *hf_runner_downstream(struct hf_runner *runner, const char *name);
 
 /*
- * hf_client_reload for the downstreams that this runner's jobs call: checked first, the old ones stay on any error. Job
- * types, queues, limits of the node and sinks stay as they are, so a downstream that a job type calls may not vanish
- * (HF_ECONFIG), and the ladder is proven as at the start: every job type has to fit its downstream, max_calls_per_job as
- * well (HF_ECONFIG). What is parked is looked at again. Any thread, before, during and after the run. Since 0.1.
+ * hf_client_reload for the downstreams that this runner's jobs call: checked first, the old ones stay on any error. All else
+ * stays as it is, so a downstream that a job type calls may not vanish (HF_ECONFIG), and the ladder is proven as at the
+ * start: every job type has to fit its downstream, max_calls_per_job as well (HF_ECONFIG). What is parked is looked at
+ * again. Any thread, before, during and after the run. Since 0.1.
  */
 HF_API int hf_runner_reload(struct hf_runner *runner, const struct hf_downstream_options *downstreams, size_t count,
                             struct hf_error *error);
 /*
- * Other numbers for a running node, from these options: the queues' order, weight, concurrency, global_concurrency and
- * aging_ms (a queue that is not there any more has the defaults), drain_timeout_ms, and all keep_…_ms. Everything else in
- * them has to be what a start would take, but stays as it was. Jobs that run keep their slots. No more threads are made for
- * native handlers than the options of the start had slots. HF_EINVAL, HF_ECONFIG, HF_EEXIST, HF_ENOMEM: nothing is changed.
- * Any thread, before, during and after the run. Since 0.1.
+ * Other options for a running node, all of them or, on any error, none. It takes over
+ * - downstreams, as hf_runner_reload does;
+ * - forwarders;
+ * - types: a new one is claimed from now on; a changed one runs as it says now from the next execution on; one that is gone
+ *   is claimed no more, and its jobs are those of an unknown type. Handlers that were registered stay, whatever the options
+ *   say, and get the new defaults. A plugin of the same library goes on as it was begun;
+ * - curves, max_executions, never_retry, execution_timeout_ms, abandon_after_ms, max_crashes and max_give_backs of the
+ *   runner, the queues and the types. A job keeps the policy it got when it was enqueued, or at its first start;
+ * - queues: order, weight, concurrency, global_concurrency, aging_ms (one that is not there any more has the defaults);
+ *   limits; drain_timeout_ms, poll_ms, unknown_type_grace_ms, max_abandoned, max_calls_per_job and all keep_…_ms.
+ * What runs keeps its slot and goes on by the options it began with, to its stored end. Everything else has to be what a
+ * start would take, and stays as it was: store, node, workers, queues (the filter), lease, heartbeat, watchdog, until_idle,
+ * sinks, outboxes. No more threads are made for native handlers than the options of the start had slots.
+ * The downstreams are in force when it returns, the rest as soon as no claim is out: a job of a type and its downstream that
+ * go together, and that begins in between, is put back, uncounted. Any thread, before, during and after the run. HF_EINVAL,
+ * HF_ETEXT, HF_ETOOBIG, HF_ECONFIG, HF_EEXIST, HF_ENOMEM: nothing is changed. Since 0.1.
  */
 HF_API int hf_runner_tune(struct hf_runner *runner, const struct hf_runner_options *options, struct hf_error *error);
 

@@ -68,7 +68,7 @@ static int check_file(const struct hf_runner_options *options, size_t index, con
 }
 
 static int make(struct hfi_outboxes *outboxes, const struct hf_runner_options *options, struct hf_store *store,
-                const struct hfi_rulebook *book, struct hf_error *error) {
+                struct hfi_rulebook *book, struct hf_error *error) {
     struct hf_store_info info;
     hf_store_info_init(&info);
     int code = store->port->ops->look(store->port, &info);
@@ -89,7 +89,7 @@ static int make(struct hfi_outboxes *outboxes, const struct hf_runner_options *o
     return code;
 }
 
-int hfi_outboxes_new(const struct hf_runner_options *options, struct hf_store *store, const struct hfi_rulebook *book,
+int hfi_outboxes_new(const struct hf_runner_options *options, struct hf_store *store, struct hfi_rulebook *book,
                      struct hfi_outboxes **out, struct hf_error *error) {
     *out = NULL;
     if (options->outbox_count == 0)
@@ -147,6 +147,11 @@ int hfi_outboxes_watch(const struct hfi_outboxes *outboxes, struct hfi_watchdog 
         code = hfi_watchdog_add(dog, name, pulse);
     }
     return code;
+}
+
+void hfi_outboxes_renew(struct hfi_outboxes *outboxes, struct hfi_rulebook *book) {
+    for (size_t i = 0; outboxes != NULL && i < outboxes->count; i++)
+        hfi_relay_renew(outboxes->relays[i], book);
 }
 
 void hfi_outboxes_stop(struct hfi_outboxes *outboxes) {

@@ -8,78 +8,34 @@
 #include "holdfast/units.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "assembly/client.h"
 #include "assembly/ladder.h"
-#include "assembly/outboxes.h"
-#include "assembly/watchdog.h"
+#include "assembly/runner_state.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "jobs/record.h"
 #include "jobs/runner.h"
-#include "jobs/type_options.h"
 #include "loop/loop.h"
-
-enum stage { MADE, RUNNING, OVER };
-
-struct hf_runner {
-    struct hfi_keep keep; /* of the options */
-    struct hf_runner_options options;
-    struct hf_store *store;
-    struct hfi_rulebook *book;
-    struct hfi_scheduler *loop;
-    struct hf_client *client;
-    struct hfi_runner *node;
-    struct hfi_outboxes *outboxes; /* NULL: none */
-    struct hfi_watchdog *watchdog; /* NULL: off */
-    struct hfi_watch *stop_watch;
-    int stop_fd;
-    _Atomic unsigned stops; /* asked for */
-    unsigned stops_seen;    /* the loop's */
-    struct hfi_task begin, reload;
-    _Atomic bool reload_posted;
-    _Atomic(struct change *) change; /* for the loop to take up; NULL none */
-    pthread_mutex_t lock; /* of stage, result, threaded */
-    pthread_cond_t over;
-    enum stage stage;
-    bool threaded, joined;
-    pthread_t thread;
-    int result;
-};
-
-/* Options that a running node is to have from now on. */
-struct change {
-    struct hfi_keep keep;
-    struct hf_runner_options options;
-};
-
-static void free_change(struct change *change) {
-    if (change == NULL)
-        return;
-    hfi_keep_free(&change->keep);
-    hfi_free(change);
-}
 
 /* ------------------------------------------------------------------ its options, copied */
 
-static const void *item(const void *array, uint32_t step, size_t index) {
+const void *hfi_option_at(const void *array, uint32_t step, size_t index) {
     return (const char *)array + index * step;
 }
 
-static int copy_queues(struct hfi_keep *keep, const struct hf_runner_options *given, struct hf_runner_options *options) {
+int hfi_options_copy_queues(struct hfi_keep *keep, const struct hf_runner_options *given, struct hf_runner_options *options) {
     size_t count = given->queue_count;
     struct hf_queue_options *queues = hfi_keep_alloc(keep, (count + 1) * sizeof *queues);
     if (queues == NULL)
         return HF_ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        const struct hf_queue_options *from = item(given->queue_options, given->queue_options->size, i);
+        const struct hf_queue_options *from = hfi_option_at(given->queue_options, given->queue_options->size, i);
         hf_queue_options_init(&queues[i]);
         memcpy(&queues[i], from, from->size < sizeof *queues ? from->size : sizeof *queues);
         queues[i].size = (uint32_t)sizeof *queues;
@@ -93,21 +49,21 @@ static int copy_queues(struct hfi_keep *keep, const struct hf_runner_options *gi
     return 0;
 }
 
-static int copy_limits(struct hf_runner *runner, const struct hf_runner_options *given) {
-    size_t count = runner->options.limit_count;
-    struct hf_limit_options *limits = hfi_keep_alloc(&runner->keep, (count + 1) * sizeof *limits);
+int hfi_options_copy_limits(struct hfi_keep *keep, const struct hf_runner_options *given, struct hf_runner_options *options) {
+    size_t count = options->limit_count;
+    struct hf_limit_options *limits = hfi_keep_alloc(keep, (count + 1) * sizeof *limits);
     if (limits == NULL)
         return HF_ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        const struct hf_limit_options *from = item(given->limits, given->limits->size, i);
+        const struct hf_limit_options *from = hfi_option_at(given->limits, given->limits->size, i);
         hf_limit_options_init(&limits[i]);
         memcpy(&limits[i], from, from->size < sizeof *limits ? from->size : sizeof *limits);
         limits[i].size = (uint32_t)sizeof *limits;
-        limits[i].name = hfi_keep_text(&runner->keep, from->name);
+        limits[i].name = hfi_keep_text(keep, from->name);
         if (from->name != NULL && limits[i].name == NULL)
             return HF_ENOMEM;
     }
-    runner->options.limits = limits;
+    options->limits = limits;
     return 0;
 }
 
@@ -117,7 +73,7 @@ static int copy_webhooks(struct hf_runner *runner, const struct hf_runner_option
     if (webhooks == NULL)
         return HF_ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        const struct hf_sink_options *from = item(given->sinks, given->sinks->size, i);
+        const struct hf_sink_options *from = hfi_option_at(given->sinks, given->sinks->size, i);
         hf_sink_options_init(&webhooks[i]);
         memcpy(&webhooks[i], from, from->size < sizeof *webhooks ? from->size : sizeof *webhooks);
         webhooks[i].size = (uint32_t)sizeof *webhooks;
@@ -146,9 +102,9 @@ static int copy_options(struct hf_runner *runner, const struct hf_runner_options
         if (options->queues == NULL && given->queue_filter_count > 0)
             return HF_ENOMEM;
     }
-    int code = copy_queues(&runner->keep, given, options);
+    int code = hfi_options_copy_queues(&runner->keep, given, options);
     if (code == 0)
-        code = copy_limits(runner, given);
+        code = hfi_options_copy_limits(&runner->keep, given, options);
     return code != 0 ? code : copy_webhooks(runner, given);
 }
 
@@ -216,6 +172,7 @@ static int make_parts(struct hf_runner *runner, const struct hf_runner_options *
                                      .transport = hfi_client_transport(runner->client),
                                      .busy = hfi_outboxes_busy,
                                      .busy_user = runner->outboxes,
+                                     .quiet = hfi_next_take,
                                      .ended = ended,
                                      .user = runner};
     return hfi_runner_new(&parts, &runner->node, error);
@@ -231,7 +188,9 @@ static void free_parts(struct hf_runner *runner) {
     hfi_rulebook_free(runner->book);
     if (runner->stop_fd >= 0)
         close(runner->stop_fd);
-    free_change(atomic_load(&runner->change));
+    hfi_next_free(atomic_load(&runner->change));
+    hfi_next_free(runner->taken);
+    pthread_mutex_destroy(&runner->changing);
     hfi_keep_free(&runner->keep);
     pthread_cond_destroy(&runner->over);
     pthread_mutex_destroy(&runner->lock);
@@ -249,6 +208,7 @@ int hf_runner_new(struct hf_store *store, const struct hf_runner_options *option
     runner->store = store;
     runner->stop_fd = -1;
     pthread_mutex_init(&runner->lock, NULL);
+    pthread_mutex_init(&runner->changing, NULL);
     pthread_cond_init(&runner->over, NULL);
     int code = copy_options(runner, options);
     if (code != 0)
@@ -267,7 +227,7 @@ int hf_runner_new(struct hf_store *store, const struct hf_runner_options *option
 
 static bool has_begun(struct hf_runner *runner) {
     pthread_mutex_lock(&runner->lock);
-    bool begun = runner->stage != MADE;
+    bool begun = runner->stage != HFI_STAGE_MADE;
     pthread_mutex_unlock(&runner->lock);
     return begun;
 }
@@ -345,9 +305,9 @@ static int claim_run(struct hf_runner *runner, struct hf_error *error) {
     if (code != 0)
         return code;
     pthread_mutex_lock(&runner->lock);
-    bool free_to_run = runner->stage == MADE;
+    bool free_to_run = runner->stage == HFI_STAGE_MADE;
     if (free_to_run)
-        runner->stage = RUNNING;
+        runner->stage = HFI_STAGE_RUNNING;
     pthread_mutex_unlock(&runner->lock);
     return free_to_run ? 0 : hfi_fail(error, HF_ESTATE, "runner", "make a new one", "it has run already");
 }
@@ -372,7 +332,7 @@ static int run(struct hf_runner *runner) {
     hfi_thread_must_not_block(!may_block);
     pthread_mutex_lock(&runner->lock);
     runner->result = code;
-    runner->stage = OVER;
+    runner->stage = HFI_STAGE_OVER;
     pthread_cond_broadcast(&runner->over);
     pthread_mutex_unlock(&runner->lock);
     return code;
@@ -388,101 +348,6 @@ int hf_runner_run(struct hf_runner *runner, struct hf_error *error) {
         return code;
     code = run(runner);
     return code < 0 ? hfi_fail(error, code, "runner", NULL, "it could not join the store: %s", hf_strerror(code)) : code;
-}
-
-/* ------------------------------------------------------------------ other downstreams */
-
-static void reloaded(struct hfi_task *task, void *user) {
-    (void)task;
-    struct hf_runner *runner = user;
-    atomic_store(&runner->reload_posted, false);
-    struct change *change = atomic_exchange(&runner->change, NULL);
-    if (change != NULL) {
-        struct hf_runner_options *options = &runner->options; /* these fields are the loop thread's alone */
-        options->drain_timeout_ms = change->options.drain_timeout_ms;
-        options->keep_succeeded_ms = change->options.keep_succeeded_ms;
-        options->keep_cancelled_ms = change->options.keep_cancelled_ms;
-        options->keep_dead_ms = change->options.keep_dead_ms;
-        options->keep_quarantined_ms = change->options.keep_quarantined_ms;
-        options->keep_dead_letters_ms = change->options.keep_dead_letters_ms;
-        options->keep_inbox_ms = change->options.keep_inbox_ms;
-        options->keep_audit_ms = change->options.keep_audit_ms;
-        hfi_runner_tune(runner->node, &change->options);
-        free_change(change);
-    }
-    hfi_runner_reload(runner->node);
-}
-
-static void post_reload(struct hf_runner *runner) {
-    if (atomic_exchange(&runner->reload_posted, true))
-        return;
-    runner->reload.run = reloaded;
-    runner->reload.user = runner;
-    runner->loop->ops->post(runner->loop, &runner->reload);
-}
-
-int hf_runner_tune(struct hf_runner *runner, const struct hf_runner_options *given, struct hf_error *error) {
-    struct hfi_rulebook *book = NULL;
-    if (runner == NULL || given == NULL)
-        return hfi_fail(error, HF_EINVAL, "runner", NULL, "no runner or no options");
-    int code = hfi_rulebook_new(given, &book, error); /* what a start would refuse is refused */
-    hfi_rulebook_free(book);
-    if (code != 0)
-        return code;
-    struct change *change = hfi_alloc(sizeof *change);
-    if (change == NULL)
-        return hfi_fail(error, HF_ENOMEM, "runner", NULL, "no memory");
-    hf_runner_options_init(&change->options);
-    memcpy(&change->options, given, given->size < sizeof change->options ? given->size : sizeof change->options);
-    code = change->options.drain_timeout_ms < 0
-               ? hfi_fail(error, HF_ECONFIG, "node.drain_timeout", "0 or more", "negative")
-               : copy_queues(&change->keep, given, &change->options);
-    if (code != 0) {
-        free_change(change);
-        return code == HF_ENOMEM ? hfi_fail(error, code, "runner", NULL, "no memory") : code;
-    }
-    free_change(atomic_exchange(&runner->change, change));
-    post_reload(runner);
-    return 0;
-}
-
-static const struct hf_downstream_options *find_downstream(const struct hf_downstream_options *downstreams, size_t count,
-                                                           const char *name) {
-    for (size_t i = 0; i < count; i++) {
-        const struct hf_downstream_options *options = item(downstreams, downstreams->size, i);
-        if (options->name != NULL && strcmp(options->name, name) == 0)
-            return options;
-    }
-    return NULL;
-}
-
-/* The types stay as they are: what they call has to stay too, or their jobs would die. */
-static int check_types(const struct hf_runner *runner, const struct hf_downstream_options *downstreams, size_t count,
-                       struct hf_error *error) {
-    for (size_t i = 0; i < hfi_rulebook_type_count(runner->book); i++) {
-        const struct hf_type_options *type = &hfi_rulebook_type_at(runner->book, i)->options;
-        if (type->kind != HF_KIND_HTTP || type->downstream == NULL)
-            continue;
-        const struct hf_downstream_options *found = find_downstream(downstreams, count, type->downstream);
-        if (found == NULL)
-            return hfi_fail(error, HF_ECONFIG, type->downstream, "keep it, or restart without the job type",
-                            "the job type `%s` of the running node calls it", type->name);
-    }
-    return 0;
-}
-
-int hf_runner_reload(struct hf_runner *runner, const struct hf_downstream_options *downstreams, size_t count,
-                     struct hf_error *error) {
-    if (runner == NULL || (count > 0 && (downstreams == NULL || downstreams->size == 0)))
-        return hfi_fail(error, HF_EINVAL, "reload", "use hf_downstream_options_init", "no runner, or not initialised");
-    int code = check_types(runner, downstreams, count, error);
-    if (code == 0) /* a reload can break what the start has proven (V15) */
-        code = hfi_ladder_prove(runner->book, downstreams, count, runner->options.max_calls_per_job, error);
-    if (code == 0)
-        code = hf_client_reload(runner->client, downstreams, count, error);
-    if (code == 0)
-        post_reload(runner);
-    return code;
 }
 
 static void *run_on_thread(void *user) {
@@ -503,7 +368,7 @@ int hf_runner_start(struct hf_runner *runner, struct hf_error *error) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_mutex_lock(&runner->lock);
     runner->threaded = !failed;
-    runner->stage = failed ? MADE : runner->stage;
+    runner->stage = failed ? HFI_STAGE_MADE : runner->stage;
     pthread_mutex_unlock(&runner->lock);
     if (failed)
         return hfi_fail(error, HF_ENOMEM, "runner", NULL, "no thread: %s", strerror(failed));
@@ -526,11 +391,11 @@ void hf_runner_stop(struct hf_runner *runner) {
 
 static int wait_over(struct hf_runner *runner) {
     pthread_mutex_lock(&runner->lock);
-    while (runner->stage == RUNNING)
+    while (runner->stage == HFI_STAGE_RUNNING)
         pthread_cond_wait(&runner->over, &runner->lock);
     bool join = runner->threaded && !runner->joined;
     runner->joined = runner->joined || join;
-    int result = runner->stage == OVER ? runner->result : 0;
+    int result = runner->stage == HFI_STAGE_OVER ? runner->result : 0;
     pthread_mutex_unlock(&runner->lock);
     if (join)
         pthread_join(runner->thread, NULL);

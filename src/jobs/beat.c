@@ -54,7 +54,9 @@ static void beat_done(struct hfi_op *op, void *user) {
     struct hfi_op_beat *beat = &runner->beat_op;
     runner->out--;
     runner->beat_out = false;
+    runner->names_out -= beat->types != NULL;
     if (op->code != 0) {
+        runner->names_untold = runner->names_untold || beat->types != NULL;
         hfi_log(HF_LOG_WARNING, "node.beat_failed", HFI_I("node", runner->node), HFI_S("why", hf_strerror(op->code)),
                 NULL);
         if (runner->beating) { /* sooner than the next regular one */
@@ -72,8 +74,17 @@ static void beat_done(struct hfi_op *op, void *user) {
             arm_self_stop(runner);
         hfi_reconcile(runner, beat->owned, beat->owned_count);
     }
+    hfi_renew_look(runner);
     if (runner->life != HFI_LIFE_RUNNING)
         hfi_drain_check(runner);
+}
+
+/* After a change of the book the row gets its types. */
+static void tell_names(struct hfi_runner *runner, struct hfi_op_beat *op) {
+    op->types = runner->names_untold ? hfi_rulebook_names(runner->book) : NULL;
+    op->type_count = hfi_rulebook_type_count(runner->book);
+    runner->names_out += op->types != NULL;
+    runner->names_untold = false;
 }
 
 static void beat_fired(struct hfi_timer *timer, void *user) {
@@ -89,6 +100,7 @@ static void beat_fired(struct hfi_timer *timer, void *user) {
     op->owned = NULL;
     op->owned_count = 0;
     op->known = false;
+    tell_names(runner, op);
     op->op.urgent = true;
     runner->beat_out = true;
     runner->beat_sent = hfi_runner_mono(runner);

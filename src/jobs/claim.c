@@ -47,16 +47,18 @@ static struct hfi_lane_site *site_of(struct hfi_runner *runner, const struct hfi
     return site == NULL ? NULL : &site->slots;
 }
 
-/* A lane that this node sees for the first time. NULL: no memory, it will be told again. */
+/* A lane that this node sees for the first time, or under another book. NULL: no memory, it will be told again. */
 static struct hfi_lane *meet(struct hfi_runner *runner, const struct hfi_lane_row *row) {
     const struct hfi_type *type = hfi_rulebook_type(runner->book, row->type);
+    struct hfi_lane_site *site = site_of(runner, type, row->breaker_key);
     struct hfi_lane *lane = NULL;
     bool unknown = false;
-    if (hfi_lanes_add(&runner->lanes, row->lane, row->queue, type, site_of(runner, type, row->breaker_key), &lane) != 0 ||
+    if (hfi_lanes_add(&runner->lanes, row->lane, row->queue, type, site, &lane) != 0 ||
         hfi_park_host(runner, lane, row->breaker_key) != 0 || hfi_lanes_limit(&runner->lanes, lane, row->limit_key, &unknown) != 0) {
         hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "a lane"), NULL);
         return NULL;
     }
+    hfi_renew_lane(runner, lane, type, lane->host != NULL ? lane->site : site);
     if (unknown)
         hfi_log(HF_LOG_WARNING, "limit.unknown", HFI_S("limit_key", row->limit_key),
                 HFI_S("why", "the configuration of this node has no limit of that name: it does not limit"), NULL);
@@ -94,6 +96,7 @@ static void take_lanes(struct hfi_runner *runner) {
         lane->top_priority = row->top_priority;
         lane->paused = row->paused;
     }
+    runner->retelling = runner->retelling && op->known > 0;
     runner->many_due = due > MANY_DUE;
     runner->next_due_us = op->next_due_us;
     if (op->unhealthy_version != runner->unhealthy_version) {
@@ -180,6 +183,7 @@ static void round_came_back(struct hfi_runner *runner) {
         if (looked)
             runner->fresh = !runner->again;
     }
+    hfi_renew_look(runner);
     if (runner->life != HFI_LIFE_RUNNING) {
         hfi_drain_check(runner);
         return;

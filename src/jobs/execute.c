@@ -46,11 +46,17 @@ static struct hfi_execution *take_spare(struct hfi_runner *runner) {
     return execution;
 }
 
+static void forget(struct hfi_execution *execution) {
+    if (execution != NULL)
+        hfi_rulebook_free(execution->book);
+    hfi_free(execution);
+}
+
 /* A second finish of an asynchronous work has to find it finished: it is kept until many others are. */
 static void keep_finished(struct hfi_runner *runner, struct hfi_execution *execution) {
     struct hfi_execution **place = &runner->finished[runner->finished_next];
     runner->finished_next = (runner->finished_next + 1) % HFI_FINISHED_KEPT;
-    hfi_free(*place);
+    forget(*place);
     *place = execution;
 }
 
@@ -69,9 +75,11 @@ void hfi_execute_over(struct hfi_execution *execution) {
         return;
     }
     if (runner->spare_count >= SPARE_MAX || runner->life >= HFI_LIFE_LEAVING) {
-        hfi_free(execution);
+        forget(execution);
         return;
     }
+    hfi_rulebook_free(execution->book); /* nothing of its type is needed any more */
+    execution->book = NULL;
     execution->free_next = runner->spare;
     runner->spare = execution;
     runner->spare_count++;
@@ -129,7 +137,7 @@ void hfi_execute_end(struct hfi_runner *runner) {
     hfi_execute_let_go(runner);
     trim(runner, 0);
     for (size_t i = 0; i < HFI_FINISHED_KEPT && runner->left == NULL; i++) {
-        hfi_free(runner->finished[i]);
+        forget(runner->finished[i]);
         runner->finished[i] = NULL;
     }
 }
@@ -200,12 +208,11 @@ static void apply(struct hfi_execution *execution) {
     struct hfi_op_apply *op = &execution->apply;
     op->job = execution->work.job;
     hfi_ending_event(runner, execution, &op->event);
-    hfi_rulebook_for(runner->book, op->job, &op->rules);
+    hfi_rulebook_for(execution->book, op->job, &op->rules);
     hfi_park_rules(execution->lane, &op->rules);
     op->rules.random = hfi_random_next(&runner->random);
     op->rules.unhealthy_since_us = hfi_park_unhealthy_since(execution->lane);
-    op->sinks = runner->sinks;
-    op->sink_count = runner->sink_count;
+    op->sink_count = hfi_rulebook_sinks(execution->book, &op->sinks);
     if (runner->retry_hook != NULL)
         hfi_retry_ask(runner, execution);
     hfi_runner_submit(runner, &op->op, HFI_OP_APPLY, applied, execution);
@@ -323,6 +330,7 @@ void hfi_execute(struct hfi_runner *runner, struct hfi_job *job) {
         return;
     }
     struct hf_work *work = &execution->work;
+    execution->book = hfi_rulebook_hold(runner->book);
     execution->runner = runner;
     execution->lane = lane;
     execution->breaker = hfi_park_state(lane);

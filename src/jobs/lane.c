@@ -128,7 +128,7 @@ struct hfi_lane *hfi_lanes_find(const struct hfi_lanes *lanes, int64_t id) {
     return at < lanes->count && lanes->lanes[at]->id == id ? lanes->lanes[at] : NULL;
 }
 
-static enum hfi_pool pool_of(const struct hfi_type *type) {
+enum hfi_pool hfi_lane_pool(const struct hfi_type *type) {
     if (type == NULL)
         return HFI_POOL_WORKER;
     if (type->async_handler)
@@ -155,8 +155,8 @@ static uint32_t left_of(const struct hfi_lanes *lanes, const struct hfi_type *ty
 
 void hfi_lanes_left(struct hfi_lanes *lanes, const struct hfi_type *type, int by) {
     for (size_t i = 0; i < lanes->count; i++)
-        if (lanes->lanes[i]->type == type)
-            lanes->lanes[i]->left += (uint32_t)by;
+        if (lanes->lanes[i]->type != NULL && strcmp(lanes->lanes[i]->type->options.name, type->options.name) == 0)
+            lanes->lanes[i]->left += (uint32_t)by; /* of that name: the run may be older than its type's options */
 }
 
 /* Room for one lane more; a lane that is not added after all leaves it for the next. */
@@ -199,7 +199,7 @@ int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue_name, c
     lane->queue = queue;
     lane->type = type;
     lane->site = site;
-    lane->pool = pool_of(type);
+    lane->pool = hfi_lane_pool(type);
     lane->runs_code = type != NULL && hfi_runs_code(type);
     lane->left = left_of(lanes, type);
     queue->known[lane->pool] = true;

@@ -129,8 +129,20 @@ struct hfi_lanes {
 
 /* `options` gives queues, workers and the filter, borrowed. 0 or HF_ENOMEM. */
 int hfi_lanes_init(struct hfi_lanes *lanes, const struct hf_runner_options *options, uint32_t async_max);
-/* The queues have these numbers from now on, or the defaults; jobs that run keep their slots. Between two rounds. */
+/*
+ * The queues and limits have these numbers from now on, or the defaults; jobs that run keep their slots. Between two
+ * rounds. The options are borrowed as at the start.
+ */
 void hfi_lanes_tune(struct hfi_lanes *lanes, const struct hf_runner_options *options);
+/* Of a lane, here: */
+struct hfi_lane_held {
+    uint32_t running, waiting; /* jobs that hold a slot; of these: not begun */
+    uint32_t left;             /* abandoned runs of its type that live */
+};
+/* The lane's jobs are of this type from now on (NULL: none that this node knows); what it holds goes along. Between two rounds. */
+void hfi_lanes_retype(struct hfi_lanes *lanes, struct hfi_lane *lane, const struct hfi_type *type,
+                      struct hfi_lane_site *site, const struct hfi_lane_held *held);
+enum hfi_pool hfi_lane_pool(const struct hfi_type *type); /* whose slots its jobs take */
 void hfi_lanes_end(struct hfi_lanes *lanes);
 /* The sizes of the pools, by `workers` and the queues as they are. */
 void hfi_lanes_size(struct hfi_lanes *lanes, uint32_t workers);

@@ -74,6 +74,16 @@ void hfi_lane_limit_left(struct hfi_lanes *lanes, struct hfi_lane_limit *limit) 
     hfi_free(limit);
 }
 
+bool hfi_lane_limits_tune(struct hfi_lanes *lanes) {
+    bool bounded = false;
+    for (struct hfi_lane_limit *limit = lanes->limits; limit != NULL; limit = limit->hh.next) {
+        memset(&limit->limit, 0, sizeof limit->limit);
+        limit->known = configured(lanes->options, limit->key, strcspn(limit->key, ":"), &limit->limit);
+        bounded = bounded || limit->limit.concurrency > 0;
+    }
+    return bounded;
+}
+
 void hfi_lane_limits_end(struct hfi_lanes *lanes) {
     struct hfi_lane_limit *limit, *next;
     HASH_ITER(hh, lanes->limits, limit, next) {

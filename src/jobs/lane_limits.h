@@ -6,6 +6,9 @@
 
 #include "jobs/lane.h"
 
+/* All keys by the limits that the options of the lanes have now. Out: does any bound what runs in the whole store? */
+bool hfi_lane_limits_tune(struct hfi_lanes *lanes);
+
 /* A limit key. */
 struct hfi_lane_limit {
     struct hfi_limit limit;  /* all 0: its name is not in the configuration */

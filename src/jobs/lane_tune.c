@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Other numbers for the queues of a node that runs. Decides nothing; must never lose count of a slot in use: one that was
+ * Other types for the lanes and other numbers for the queues and limits of a node that runs. Decides nothing; must never lose count of a slot in use: one that was
  * taken from a pool by a queue that has slots of its own now is the queue's, and the other way round. Loop thread.
  */
 #include <string.h>
 
 #include "base/clock.h"
-#include "jobs/lane.h"
+#include "jobs/lane_limits.h"
 
 static void find_options(const struct hf_runner_options *options, const char *name, struct hf_queue_options *found) {
     const char *at = (const char *)options->queue_options;
@@ -29,12 +29,53 @@ static void tune(struct hfi_lane_queue *queue, const struct hf_runner_options *o
     queue->current = 0;
 }
 
+/* Places that running jobs have: from now on they are of the other pool, site and manner of running. */
+static void move_places(struct hfi_lanes *lanes, struct hfi_lane *lane, const struct hfi_lane *next, uint32_t held,
+                        uint32_t waiting) {
+    bool pooled = lane->queue->concurrency == 0;
+    lane->queue->used[lane->pool] -= held;
+    lane->queue->used[next->pool] += held;
+    lanes->pool_used[lane->pool] -= pooled ? held : 0;
+    lanes->pool_used[next->pool] += pooled ? held : 0;
+    if (lane->site != NULL) {
+        lane->site->used -= held;
+        lane->site->waiting -= waiting;
+    }
+    if (next->site != NULL) {
+        next->site->used += held;
+        next->site->waiting += waiting;
+    }
+    for (uint32_t i = 0; i < held && lane->runs_code != next->runs_code; i++) {
+        hfi_alone_give(&lanes->alone, lane);
+        hfi_alone_take(&lanes->alone, next);
+    }
+}
+
+void hfi_lanes_retype(struct hfi_lanes *lanes, struct hfi_lane *lane, const struct hfi_type *type,
+                      struct hfi_lane_site *site, const struct hfi_lane_held *held) {
+    struct hfi_lane next = *lane;
+    next.type = type;
+    next.site = site;
+    next.left = held->left;
+    if (type != NULL) { /* of a type that is gone the last jobs go on as they are counted */
+        next.pool = hfi_lane_pool(type);
+        next.runs_code = hfi_runs_code(type);
+        next.unknown_since_us = 0;
+    }
+    move_places(lanes, lane, &next, held->running, held->waiting);
+    next.queue->known[next.pool] = true;
+    *lane = next;
+}
+
 void hfi_lanes_tune(struct hfi_lanes *lanes, const struct hf_runner_options *options) {
+    lanes->options = options;
+    lanes->bounded = hfi_lane_limits_tune(lanes);
     memset(lanes->pool_used, 0, sizeof lanes->pool_used);
     for (size_t i = 0; i < lanes->queue_count; i++) {
         struct hfi_lane_queue *queue = lanes->queues[i];
         size_t at = i;
         tune(queue, options);
+        lanes->bounded = lanes->bounded || queue->global_concurrency > 0;
         for (; at > 0 && lanes->queues[at - 1]->order > queue->order; at--)
             lanes->queues[at] = lanes->queues[at - 1];
         lanes->queues[at] = queue;

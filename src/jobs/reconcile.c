@@ -77,6 +77,7 @@ static void lapsed(struct hfi_op *op, void *user) {
         hfi_deaths_told(runner, sweep->notes, sweep->note_count);
     }
     if (--runner->lost_out == 0) {
+        hfi_rulebook_free(runner->lost_book);
         hfi_free(runner->lost_ops);
         runner->lost_ops = NULL;
         hfi_claim_stale(runner); /* what was only reserved is due again */
@@ -94,11 +95,12 @@ static void lapse(struct hfi_runner *runner, size_t again) {
         return; /* at the next beat */
     }
     runner->lost_out = count;
+    runner->lost_book = hfi_rulebook_hold(runner->book);
     for (const struct hfi_owned *row = runner->strays; made < count; row++) {
         if (!row->known)
             continue;
         struct hfi_op_sweep *op = &runner->lost_ops[made++];
-        op->book = runner->book;
+        op->book = runner->lost_book;
         op->owner = op->by = runner->node;
         op->only = row->id;
         op->epoch = row->epoch;

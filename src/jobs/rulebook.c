@@ -4,7 +4,7 @@
  * queue. Must never change once others read it; must never mix two levels of a policy but for max_executions (C14).
  * Built on the caller's thread, read by any.
  */
-#include "jobs/rulebook.h"
+#include "jobs/rulebook_state.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,54 +13,12 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "jobs/forward_options.h"
 #include "jobs/kinds/plugin.h"
 #include "jobs/limit.h"
-#include "jobs/type_options.h"
 
 #define SINK_NAME_MAX 63 /* what an alert's row has room for */
 #define RETRY_AFTER_CAP_MS (INT64_C(3600) * 1000)
 #define GIVE_UP_AFTER_MS (INT64_C(24) * 3600 * 1000)
-
-struct entry {
-    struct hfi_type type;
-    struct hfi_curve own;           /* the type on the global level: for queues without options */
-    const struct hfi_curve *queues; /* one per queue, where only the type's max_executions differs; else NULL */
-    const char *const *never_retry; /* global ∪ the type's [S2.14] */
-    size_t never_retry_count;
-};
-
-struct queue {
-    const char *name;
-    struct hfi_curve policy;
-};
-
-struct target { /* what a job's downstream says about jobs */
-    const char *name;
-    int64_t retry_after_cap_ms, give_up_after_ms;
-};
-
-struct hfi_rulebook {
-    struct hfi_keep keep;
-    struct hfi_curve global;
-    struct entry **types; /* by name */
-    size_t type_count, type_room;
-    struct queue *queues;
-    size_t queue_count;
-    struct target *targets;
-    size_t target_count;
-    const char **sinks;
-    struct hfi_sink_rule *sink_rules;
-    size_t sink_count;
-    struct hfi_forward *forwards; /* death handlers before the forwarders [S2.28] */
-    size_t handler_count;
-    struct hfi_forwards told;     /* the same, for those who read */
-    const char *const *never_retry;
-    size_t never_retry_count;
-    int64_t execution_timeout_ms;
-    int64_t abandon_after_ms;
-    uint32_t max_crashes, max_give_backs;
-};
 
 /*
  * Lays a closer level over `policy`: a list of waits replaces the whole of it, max_executions alone keeps the waits (C14),
@@ -82,21 +40,6 @@ static void lay(struct hfi_curve *policy, const struct hf_curve_options *level) 
         policy->max_executions = level->max_executions;
 }
 
-/* An array of options of any size: it steps by the size of its first item. NULL: that size is not set. */
-static const void *item(const void *array, size_t index) {
-    uint32_t step;
-    memcpy(&step, array, sizeof step);
-    return step < sizeof step ? NULL : (const char *)array + index * step;
-}
-
-static int refuse_size(const char *what, struct hf_error *error) {
-    return hfi_fail(error, HF_EINVAL, what, "call its init function first", "its size is not set");
-}
-
-static int refuse_twice(const char *what, const char *name, struct hf_error *error) {
-    return hfi_fail(error, HF_EEXIST, what, "give each its own name", "`%s` is there twice", name);
-}
-
 static int add_queues(struct hfi_rulebook *book, const struct hf_runner_options *options, struct hf_error *error) {
     if (options->queue_count == 0)
         return 0;
@@ -106,22 +49,22 @@ static int add_queues(struct hfi_rulebook *book, const struct hf_runner_options 
     for (size_t i = 0; i < options->queue_count; i++) {
         struct hf_queue_options given;
         const struct hf_curve_options *curve;
-        const struct hf_queue_options *from = item(options->queue_options, i);
+        const struct hf_queue_options *from = hfi_option_of(options->queue_options, i);
         if (!from)
-            return refuse_size("queue", error);
+            return hfi_refuse_size("queue", error);
         hf_queue_options_init(&given);
         memcpy(&given, from, from->size < sizeof given ? from->size : sizeof given);
         int code = hfi_name_check("queue", given.name, HFI_NAME_MAX, error);
         for (size_t j = 0; j < book->queue_count && code == 0; j++)
             if (strcmp(book->queues[j].name, given.name) == 0)
-                code = refuse_twice("queue", given.name, error);
+                code = hfi_refuse_twice("queue", given.name, error);
         if (code == 0 && given.aging_ms < 0)
             code = hfi_fail(error, HF_EINVAL, given.name, "0 is none", "a negative aging_ms");
         if (code == 0)
             code = hfi_curve_options_copy(&book->keep, given.name, given.curve, &curve, error);
         if (code != 0)
             return code;
-        struct queue *queue = &book->queues[book->queue_count++];
+        struct hfi_book_queue *queue = &book->queues[book->queue_count++];
         queue->policy = book->global;
         lay(&queue->policy, curve);
         queue->name = hfi_keep_text(&book->keep, given.name);
@@ -143,15 +86,15 @@ static int add_targets(struct hfi_rulebook *book, const struct hf_runner_options
         return hfi_fail(error, HF_ENOMEM, "downstreams", NULL, NULL);
     for (size_t i = 0; i < options->downstream_count; i++) {
         struct hf_downstream_options given;
-        const struct hf_downstream_options *from = item(options->downstreams, i);
+        const struct hf_downstream_options *from = hfi_option_of(options->downstreams, i);
         if (!from)
-            return refuse_size("downstream", error);
+            return hfi_refuse_size("downstream", error);
         hf_downstream_options_init(&given);
         memcpy(&given, from, from->size < sizeof given ? from->size : sizeof given);
         int code = hfi_name_check("downstream", given.name, HFI_NAME_MAX, error);
         if (code != 0)
             return code;
-        struct target *target = &book->targets[book->target_count++];
+        struct hfi_target_rules *target = &book->targets[book->target_count++];
         const struct hf_policy_options *policy = given.policy;
         bool has_cap = policy && policy->size >= POLICY_END(retry_after_cap_ms);
         bool has_limit = policy && policy->size >= POLICY_END(give_up_after_ms);
@@ -173,108 +116,21 @@ static int add_sinks(struct hfi_rulebook *book, const struct hf_runner_options *
         return hfi_fail(error, HF_ENOMEM, "sinks", NULL, NULL);
     for (size_t i = 0; i < options->sink_count; i++) {
         struct hf_sink_options given;
-        const struct hf_sink_options *from = item(options->sinks, i);
+        const struct hf_sink_options *from = hfi_option_of(options->sinks, i);
         if (!from)
-            return refuse_size("sink", error);
+            return hfi_refuse_size("sink", error);
         hf_sink_options_init(&given);
         memcpy(&given, from, from->size < sizeof given ? from->size : sizeof given);
         int code = hfi_name_check("sink", given.name, SINK_NAME_MAX, error);
         for (size_t j = 0; j < book->sink_count && code == 0; j++)
             if (strcmp(book->sinks[j], given.name) == 0)
-                code = refuse_twice("sink", given.name, error);
+                code = hfi_refuse_twice("sink", given.name, error);
         if (code != 0)
             return code;
         book->sinks[book->sink_count] = hfi_keep_text(&book->keep, given.name);
         book->sink_rules[book->sink_count] = (struct hfi_sink_rule){book->sinks[book->sink_count], hfi_ms_to_us(given.collapse_ms)};
         if (!book->sinks[book->sink_count++])
             return hfi_fail(error, HF_ENOMEM, "sinks", NULL, NULL);
-    }
-    return 0;
-}
-
-/* At the end of its kind. */
-static int insert_forward(struct hfi_rulebook *book, const struct hfi_forward *forward, struct hf_error *error) {
-    size_t count = book->told.count, at = forward->handler ? book->handler_count : count;
-    struct hfi_forward *grown = hfi_realloc(book->forwards, (count + 1) * sizeof *grown);
-    if (!grown)
-        return hfi_fail(error, HF_ENOMEM, "forwarders", NULL, NULL);
-    memmove(grown + at + 1, grown + at, (count - at) * sizeof *grown);
-    grown[at] = *forward;
-    book->handler_count += forward->handler;
-    book->forwards = grown;
-    book->told = (struct hfi_forwards){grown, count + 1};
-    return 0;
-}
-
-static int add(struct hfi_rulebook *book, const struct hf_type_options *type, const struct hfi_type *handlers,
-               struct hf_error *error);
-
-static bool has_queue(const struct hf_runner_options *options, const char *name) {
-    bool found = options->queue_count == 0 || strcmp(name, "default") == 0;
-    for (size_t i = 0; i < options->queue_count && !found; i++)
-        found = strcmp(((const struct hf_queue_options *)item(options->queue_options, i))->name, name) == 0;
-    return found;
-}
-
-static bool has_downstream(const struct hf_runner_options *options, const char *name) {
-    bool found = false;
-    for (size_t i = 0; i < options->downstream_count && !found; i++)
-        found = strcmp(((const struct hf_downstream_options *)item(options->downstreams, i))->name, name) == 0;
-    return found;
-}
-
-/* Where a copy would go has to be there before the first death [S2.27]. */
-static int check_forward(const struct hf_runner_options *options, const struct hfi_forward *forward,
-                         const struct hf_type_options *type, struct hf_error *error) {
-    if (!type->name && !has_queue(options, forward->to_queue))
-        return hfi_fail(error, HF_ECONFIG, forward->name, "add it to the queues", "it forwards to the queue `%s`, which is not there",
-                        forward->to_queue);
-    if (type->downstream && !has_downstream(options, type->downstream))
-        return hfi_fail(error, HF_ECONFIG, forward->name, "add it to the downstreams",
-                        "it forwards to the downstream `%s`, which is not there", type->downstream);
-    return 0;
-}
-
-static int add_forwards(struct hfi_rulebook *book, const struct hf_runner_options *options, struct hf_error *error) {
-    int code = 0;
-    for (size_t i = 0; i < options->forward_count && code == 0; i++) {
-        const struct hf_forward_options *given = item(options->forwards, i);
-        struct hfi_forward forward;
-        struct hf_type_options type;
-        struct hfi_type handlers = {.error_header = given && given->error_header};
-        if (!given)
-            return refuse_size("forwarder", error);
-        code = hfi_forward_options_copy(&book->keep, given, &forward, &type, error);
-        for (size_t j = 0; j < book->told.count && code == 0; j++)
-            if (strcmp(book->forwards[j].name, forward.name) == 0)
-                code = refuse_twice("forwarder", forward.name, error);
-        if (code == 0)
-            code = check_forward(options, &forward, &type, error);
-        if (code == 0 && type.name)
-            code = add(book, &type, &handlers, error);
-        if (code == 0)
-            code = insert_forward(book, &forward, error);
-    }
-    return code;
-}
-
-int hfi_rulebook_on_death(struct hfi_rulebook *book, const struct hf_type_options *given, hf_handler_fn handler, void *user,
-                          struct hf_error *error) {
-    struct hfi_forward forward;
-    struct hf_type_options type;
-    struct hfi_type handlers = {.handler = handler, .user = user};
-    int code = hfi_death_options_copy(&book->keep, given, &forward, &type, error);
-    if (code == 0)
-        code = add(book, &type, &handlers, error);
-    return code == 0 ? insert_forward(book, &forward, error) : code;
-}
-
-int hfi_rulebook_prove_forwards(const struct hfi_rulebook *book, struct hf_error *error) {
-    for (size_t i = 0; i < book->told.count; i++) {
-        const struct hfi_forward *forward = &book->forwards[i];
-        if (forward->to_type && !hfi_rulebook_type(book, forward->to_type))
-            return hfi_fail(error, HF_ECONFIG, forward->name, "add it to the job types",
-                            "it forwards to the job type `%s`, which is not there", forward->to_type);
     }
     return 0;
 }
@@ -289,8 +145,8 @@ static bool is_reserved(const struct hf_type_options *type) {
 
 static int add_types(struct hfi_rulebook *book, const struct hf_runner_options *options, struct hf_error *error) {
     for (size_t i = 0; i < options->type_count; i++) {
-        const struct hf_type_options *type = item(options->types, i);
-        int code = type ? hfi_rulebook_add(book, type, NULL, NULL, error) : refuse_size("job type", error);
+        const struct hf_type_options *type = hfi_option_of(options->types, i);
+        int code = type ? hfi_rulebook_add(book, type, NULL, NULL, error) : hfi_refuse_size("job type", error);
         if (code != 0)
             return code;
     }
@@ -328,21 +184,27 @@ static int fill(struct hfi_rulebook *book, const struct hf_runner_options *optio
     if (code == 0)
         code = add_types(book, options, error);
     if (code == 0)
-        code = add_forwards(book, options, error);
+        code = hfi_rulebook_add_forwards(book, options, error);
     return code;
 }
 
-int hfi_rulebook_new(const struct hf_runner_options *given, struct hfi_rulebook **book, struct hf_error *error) {
+static int make(const struct hf_runner_options *given, const struct hfi_rulebook *before, struct hfi_rulebook **book,
+                struct hf_error *error) {
     struct hf_runner_options options;
     *book = NULL;
     if (!given || given->size < sizeof given->size)
-        return refuse_size("runner options", error);
+        return hfi_refuse_size("runner options", error);
     hf_runner_options_init(&options);
     memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     struct hfi_rulebook *made = hfi_alloc(sizeof *made);
     if (!made)
         return hfi_fail(error, HF_ENOMEM, "runner options", NULL, NULL);
+    made->users = 1;
+    made->before = before;
     int code = fill(made, &options, error);
+    if (code == 0 && before)
+        code = hfi_rulebook_carry_over(made, before, error);
+    made->before = NULL;
     if (code != 0) {
         hfi_rulebook_free(made);
         return code;
@@ -351,14 +213,29 @@ int hfi_rulebook_new(const struct hf_runner_options *given, struct hfi_rulebook 
     return 0;
 }
 
+int hfi_rulebook_new(const struct hf_runner_options *options, struct hfi_rulebook **book, struct hf_error *error) {
+    return make(options, NULL, book, error);
+}
+
+int hfi_rulebook_next(const struct hf_runner_options *options, const struct hfi_rulebook *before,
+                      struct hfi_rulebook **book, struct hf_error *error) {
+    return make(options, before, book, error);
+}
+
+struct hfi_rulebook *hfi_rulebook_hold(struct hfi_rulebook *book) {
+    atomic_fetch_add(&book->users, 1);
+    return book;
+}
+
 void hfi_rulebook_free(struct hfi_rulebook *book) {
-    if (!book)
+    if (!book || atomic_fetch_sub(&book->users, 1) > 1)
         return;
     for (size_t i = 0; i < book->type_count; i++)
         hfi_plugin_leave(&book->types[i]->type);
     hfi_keep_free(&book->keep);
     hfi_free(book->types);
     hfi_free(book->forwards);
+    hfi_free(book->names);
     hfi_free(book);
 }
 
@@ -381,7 +258,7 @@ static bool locate(const struct hfi_rulebook *book, const char *name, size_t *at
     return false;
 }
 
-static const struct queue *queue_of(const struct hfi_rulebook *book, const char *name) {
+static const struct hfi_book_queue *queue_of(const struct hfi_rulebook *book, const char *name) {
     for (size_t i = 0; i < book->queue_count; i++)
         if (strcmp(book->queues[i].name, name) == 0)
             return &book->queues[i];
@@ -389,7 +266,7 @@ static const struct queue *queue_of(const struct hfi_rulebook *book, const char 
 }
 
 /* The policies the type has of its own. */
-static bool add_policies(struct hfi_rulebook *book, struct entry *entry) {
+static bool add_policies(struct hfi_rulebook *book, struct hfi_entry *entry) {
     const struct hf_curve_options *curve = entry->type.options.curve;
     entry->own = book->global;
     lay(&entry->own, curve);
@@ -404,7 +281,7 @@ static bool add_policies(struct hfi_rulebook *book, struct entry *entry) {
     return queues != NULL;
 }
 
-static bool add_never_retry(struct hfi_rulebook *book, struct entry *entry) {
+static bool add_never_retry(struct hfi_rulebook *book, struct hfi_entry *entry) {
     const struct hf_type_options *type = &entry->type.options;
     entry->never_retry = book->never_retry;
     entry->never_retry_count = book->never_retry_count;
@@ -421,45 +298,58 @@ static bool add_never_retry(struct hfi_rulebook *book, struct entry *entry) {
     return true;
 }
 
-static bool insert(struct hfi_rulebook *book, struct entry *entry, size_t at) {
+static bool insert(struct hfi_rulebook *book, struct hfi_entry *entry, size_t at) {
     if (book->type_count == book->type_room) {
         size_t room = book->type_room > 0 ? book->type_room * 2 : 16;
-        struct entry **types = hfi_realloc(book->types, room * sizeof *types);
+        struct hfi_entry **types = hfi_realloc(book->types, room * sizeof *types);
         if (!types)
             return false;
         book->types = types;
+        const char **names = hfi_realloc(book->names, room * sizeof *names);
+        if (!names)
+            return false;
+        book->names = names;
         book->type_room = room;
     }
-    memmove(book->types + at + 1, book->types + at, (book->type_count - at) * sizeof(struct entry *));
+    memmove(book->types + at + 1, book->types + at, (book->type_count - at) * sizeof(struct hfi_entry *));
+    memmove(book->names + at + 1, book->names + at, (book->type_count - at) * sizeof *book->names);
     book->types[at] = entry;
+    book->names[at] = entry->type.options.name;
     book->type_count++;
     return true;
 }
 
-static const struct hfi_curve *policy_of(const struct hfi_rulebook *book, const struct entry *entry,
+static const struct hfi_curve *policy_of(const struct hfi_rulebook *book, const struct hfi_entry *entry,
                                          const char *queue_name) {
-    const struct queue *queue = queue_of(book, queue_name);
+    const struct hfi_book_queue *queue = queue_of(book, queue_name);
     if (!entry || !entry->type.options.curve)
         return queue ? &queue->policy : &book->global;
     return queue && entry->queues ? &entry->queues[queue - book->queues] : &entry->own;
 }
 
-static int add(struct hfi_rulebook *book, const struct hf_type_options *type, const struct hfi_type *handlers,
-               struct hf_error *error) {
+static int use_plugin(struct hfi_rulebook *book, struct hfi_type *type, struct hf_error *error) {
+    if (type->options.kind != HF_KIND_PLUGIN ||
+        (book->before && hfi_plugin_share(type, hfi_rulebook_type(book->before, type->options.name))))
+        return 0;
+    return hfi_plugin_use(type, error);
+}
+
+int hfi_rulebook_insert(struct hfi_rulebook *book, const struct hf_type_options *type, const struct hfi_type *handlers,
+                        struct hf_error *error) {
     size_t at;
-    struct entry *entry = hfi_keep_alloc(&book->keep, sizeof *entry);
+    struct hfi_entry *entry = hfi_keep_alloc(&book->keep, sizeof *entry);
     if (!entry)
         return hfi_fail(error, HF_ENOMEM, "job type", NULL, NULL);
     int code = hfi_type_options_copy(&book->keep, type, handlers->handler || handlers->async_handler, &entry->type.options, error);
     if (code != 0)
         return code;
     if (locate(book, entry->type.options.name, &at))
-        return refuse_twice("job type", entry->type.options.name, error); /* [S0.8] */
+        return hfi_refuse_twice("job type", entry->type.options.name, error); /* [S0.8] */
     entry->type.handler = handlers->handler;
     entry->type.async_handler = handlers->async_handler;
     entry->type.user = handlers->user;
     entry->type.error_header = handlers->error_header;
-    if (entry->type.options.kind == HF_KIND_PLUGIN && (code = hfi_plugin_use(&book->keep, &entry->type, error)) != 0)
+    if ((code = use_plugin(book, &entry->type, error)) != 0)
         return code;
     entry->type.abandon_after_ms = entry->type.options.abandon_after_ms >= 0 ? entry->type.options.abandon_after_ms
                                                                              : book->abandon_after_ms;
@@ -484,27 +374,32 @@ static int add(struct hfi_rulebook *book, const struct hf_type_options *type, co
 int hfi_rulebook_add(struct hfi_rulebook *book, const struct hf_type_options *type, hf_handler_fn handler, void *user,
                      struct hf_error *error) {
     struct hfi_type handlers = {.handler = handler, .user = user};
-    return is_reserved(type) ? refuse_reserved(type, error) : add(book, type, &handlers, error);
+    return is_reserved(type) ? refuse_reserved(type, error) : hfi_rulebook_insert(book, type, &handlers, error);
 }
 
 int hfi_rulebook_add_async(struct hfi_rulebook *book, const struct hf_type_options *type, hf_async_handler_fn handler,
                            void *user, struct hf_error *error) {
     struct hfi_type handlers = {.async_handler = handler, .user = user};
-    return is_reserved(type) ? refuse_reserved(type, error) : add(book, type, &handlers, error);
+    return is_reserved(type) ? refuse_reserved(type, error) : hfi_rulebook_insert(book, type, &handlers, error);
 }
 
-static const struct entry *entry_of(const struct hfi_rulebook *book, const char *name) {
+static const struct hfi_entry *entry_of(const struct hfi_rulebook *book, const char *name) {
     size_t at;
     return locate(book, name, &at) ? book->types[at] : NULL;
 }
 
 const struct hfi_type *hfi_rulebook_type(const struct hfi_rulebook *book, const char *name) {
-    const struct entry *entry = entry_of(book, name);
+    const struct hfi_entry *entry = entry_of(book, name);
     return entry ? &entry->type : NULL;
 }
 
 size_t hfi_rulebook_type_count(const struct hfi_rulebook *book) {
     return book->type_count;
+}
+
+const char *const *hfi_rulebook_names(const struct hfi_rulebook *book) {
+    static const char *const none[] = {NULL};
+    return book->names ? book->names : none;
 }
 
 const struct hfi_type *hfi_rulebook_type_at(const struct hfi_rulebook *book, size_t index) {
@@ -516,7 +411,7 @@ const struct hfi_curve *hfi_rulebook_policy(const struct hfi_rulebook *book, con
 }
 
 void hfi_rulebook_for(const struct hfi_rulebook *book, const struct hfi_job *job, struct hfi_rules *rules) {
-    const struct entry *entry = entry_of(book, job->type);
+    const struct hfi_entry *entry = entry_of(book, job->type);
     const char *downstream = job->downstream;
     if (entry && (!downstream || !downstream[0]))
         downstream = entry->type.options.downstream;

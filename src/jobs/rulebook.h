@@ -8,7 +8,8 @@
 
 /*
  * A node's configuration of types, queues and defaults, worked out once and then immutable: any thread reads it, so the
- * writer can run transitions. Precedence: enqueue > job type > queue > global; the closest replaces the whole policy
+ * writer can run transitions. A node that is configured anew gets another one; it is counted, so that executions and
+ * operations go on by the one they began with. Precedence: enqueue > job type > queue > global; the closest replaces the whole policy
  * [S0.10]; max_executions alone keeps the curve (C14).
  */
 struct hfi_rulebook;
@@ -26,7 +27,14 @@ struct hfi_type {
     int64_t abandon_after_ms;     /* resolved; 0 = never */
 };
 int hfi_rulebook_new(const struct hf_runner_options *options, struct hfi_rulebook **book, struct hf_error *error);
-void hfi_rulebook_free(struct hfi_rulebook *book);
+/*
+ * The one that follows `before` on a node: besides what the options say it has the handlers that were registered, plugins
+ * as they were begun, and the alert sinks of before, whose senders are made at the start.
+ */
+int hfi_rulebook_next(const struct hf_runner_options *options, const struct hfi_rulebook *before,
+                      struct hfi_rulebook **book, struct hf_error *error);
+struct hfi_rulebook *hfi_rulebook_hold(struct hfi_rulebook *book); /* one reference more; any thread */
+void hfi_rulebook_free(struct hfi_rulebook *book); /* one less, and none frees it; NULL is fine; any thread */
 /* Before it is used by others. HF_EEXIST: a type of that name is there. */
 int hfi_rulebook_add(struct hfi_rulebook *book, const struct hf_type_options *type, hf_handler_fn handler, void *user,
                      struct hf_error *error);
@@ -42,6 +50,7 @@ const struct hfi_forwards *hfi_rulebook_forwards(const struct hfi_rulebook *book
 
 const struct hfi_type *hfi_rulebook_type(const struct hfi_rulebook *book, const char *name); /* NULL unknown */
 size_t hfi_rulebook_type_count(const struct hfi_rulebook *book);
+const char *const *hfi_rulebook_names(const struct hfi_rulebook *book); /* of the types */
 const struct hfi_type *hfi_rulebook_type_at(const struct hfi_rulebook *book, size_t index);
 /* The policy for a job of this type in this queue, when the job brought none. Lives as long as the book. */
 const struct hfi_curve *hfi_rulebook_policy(const struct hfi_rulebook *book, const char *type, const char *queue);

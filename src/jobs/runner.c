@@ -148,6 +148,7 @@ static void work_begins(struct hfi_runner *runner) {
 static void joined(struct hfi_op *op, void *user) {
     struct hfi_runner *runner = user;
     runner->out--;
+    runner->names_out--;
     if (op->code == 0) {
         runner->node = runner->join.node;
         runner->lost = false;
@@ -163,9 +164,11 @@ static void joined(struct hfi_op *op, void *user) {
         } else {
             hfi_claim_stale(runner);
         }
+        hfi_renew_look(runner);
     } else if (hfi_refused_for_now(op->code) && runner->life <= HFI_LIFE_RUNNING && !runner->stop_asked) {
         hfi_log(HF_LOG_WARNING, "node.join_failed", HFI_S("why", hf_strerror(op->code)), NULL);
         hfi_runner_arm(runner, &runner->life_timer, HFI_REFUSED_MAX_MS / 5);
+        hfi_renew_look(runner);
         return;
     } else if (runner->life == HFI_LIFE_JOINING) {
         runner->code = op->code;
@@ -180,11 +183,14 @@ void hfi_runner_join(struct hfi_runner *runner) {
     join->boot = runner->boot;
     join->pid = (int32_t)getpid();
     join->now = hfi_runner_wall(runner);
-    join->types = runner->type_names;
+    join->types = hfi_rulebook_names(runner->book);
     join->type_count = hfi_rulebook_type_count(runner->book);
     join->sinks = hfi_rulebook_sink_rules(runner->book);
-    join->sink_count = runner->sink_count;
+    const char *const *names;
+    join->sink_count = hfi_rulebook_sinks(runner->book, &names);
     join->op.urgent = true;
+    runner->names_out++;
+    runner->names_untold = false;
     hfi_runner_submit(runner, &join->op, HFI_OP_JOIN, joined, runner);
 }
 
@@ -217,26 +223,17 @@ static int make_kind(struct hfi_runner *runner, enum hf_kind kind) {
     case HF_KIND_NOOP:
         return hfi_kind_noop_new(runner->scheduler, &runner->kinds[kind]);
     case HF_KIND_PLUGIN:
-        break; /* runs as another kind */
+        return 0; /* runs as another kind */
     }
     return HF_EINVAL;
 }
 
+/* All of them: a type of any kind may come later. */
 static int make_kinds(struct hfi_runner *runner) {
-    size_t count = hfi_rulebook_type_count(runner->book);
-    runner->type_names = hfi_alloc_array(count + 1, sizeof *runner->type_names);
-    if (runner->type_names == NULL)
-        return HF_ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        const struct hfi_type *type = hfi_rulebook_type_at(runner->book, i);
-        runner->type_names[i] = type->options.name;
-        if (runner->kinds[hfi_runs_as(type)] != NULL)
-            continue;
-        int code = make_kind(runner, hfi_runs_as(type));
-        if (code != 0)
-            return code;
-    }
-    return 0;
+    int code = 0;
+    for (int kind = HF_KIND_HTTP; kind <= HF_KIND_NOOP && code == 0; kind++)
+        code = make_kind(runner, (enum hf_kind)kind);
+    return code;
 }
 
 static void alerts_changed(uint64_t sent, uint64_t failed, void *user) {
@@ -285,9 +282,8 @@ int hfi_runner_new(const struct hfi_runner_parts *parts, struct hfi_runner **out
     runner->parts = *parts;
     runner->scheduler = parts->scheduler;
     runner->writer = parts->store->writer;
-    runner->book = parts->book;
+    runner->book = hfi_rulebook_hold(parts->book);
     runner->options = parts->options;
-    runner->sink_count = hfi_rulebook_sinks(parts->book, &runner->sinks);
     runner->join.name = parts->options->node;
     uint64_t seed;
     hfi_entropy(&seed, sizeof seed);
@@ -327,7 +323,7 @@ void hfi_runner_free(struct hfi_runner *runner) {
     hfi_desk_end(&runner->desk);
     hfi_free(runner->peers);
     hfi_free(runner->strays);
-    hfi_free(runner->type_names);
+    hfi_rulebook_free(runner->book);
     pthread_mutex_destroy(&runner->lock);
     hfi_free(runner);
 }
@@ -353,10 +349,6 @@ void hfi_runner_drain(struct hfi_runner *runner) {
 
 bool hfi_runner_abandoned(const struct hfi_runner *runner) {
     return runner->abandoned;
-}
-
-void hfi_runner_tune(struct hfi_runner *runner, const struct hf_runner_options *options) {
-    hfi_lanes_tune(&runner->lanes, options);
 }
 
 void hfi_runner_reload(struct hfi_runner *runner) {

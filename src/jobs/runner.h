@@ -21,12 +21,13 @@ struct hfi_runner_parts {
     struct hfi_scheduler *scheduler;
     struct hf_store *store;
     const struct hf_runner_options *options;
-    const struct hfi_rulebook *book;  /* complete before begin */
+    struct hfi_rulebook *book;        /* complete before begin; a reference is taken */
     struct hfi_caller *caller;        /* NULL: no downstreams */
     struct hf_client *client;         /* for native handlers, or NULL */
     struct hfi_transport *transport;  /* of the webhooks; NULL: none are sent from here */
     bool (*busy)(void *user);         /* any work outside the store that will come into it? NULL: no; for `until_idle` */
     void *busy_user;
+    void (*quiet)(void *user);        /* asked for by hfi_runner_quiet: hfi_runner_renew may be called in here */
     void (*ended)(int code, void *user); /* 0, 1 = jobs were left to their leases, or HF_E… when it could not join */
     void *user;
 };
@@ -38,8 +39,14 @@ void hfi_runner_begin(struct hfi_runner *runner);
 void hfi_runner_drain(struct hfi_runner *runner); /* a second call hurries */
 void hfi_runner_wake(struct hfi_runner *runner);  /* something may be due */
 void hfi_runner_relayed(struct hfi_runner *runner); /* outboxes: messages died, or they are empty now */
-void hfi_runner_tune(struct hfi_runner *runner, const struct hf_runner_options *options); /* queues have other numbers */
 void hfi_runner_reload(struct hfi_runner *runner); /* the caller has other downstreams */
+/* Has `quiet` called, at once or when what is out with the store has come back. */
+void hfi_runner_quiet(struct hfi_runner *runner);
+/*
+ * Other types and rules (one reference, taken over) and other queues and limits, which are borrowed until the next call or
+ * the end; and the caller may have other downstreams. What runs goes on as it began. Within `quiet`, or before begin.
+ */
+void hfi_runner_renew(struct hfi_runner *runner, const struct hf_runner_options *options, struct hfi_rulebook *book);
 
 bool hfi_runner_abandoned(const struct hfi_runner *runner); /* after `ended`: a handler never returned, nothing can be freed */
 

@@ -17,7 +17,7 @@
 /*
  * What the files of the runner share. Each part has one file that writes it: runner.c the life, claim.c the rounds,
  * execute.c the executions, beat.c the beats, reconcile.c the rows without an
- * execution, upkeep.c the watch over others, park.c the sites, drain.c the end. Loop
+ * execution, upkeep.c the watch over others, park.c the sites, renew.c the book, drain.c the end. Loop
  * thread only, but for `counts`.
  */
 #define HFI_ASYNC_MAX 1024  /* asynchronous jobs in flight on a node, queues with a concurrency of their own aside */
@@ -43,6 +43,7 @@ enum hfi_life {
 /* One execution, from its claim to its stored end. */
 struct hfi_execution {
     struct hf_work work;
+    struct hfi_rulebook *book; /* that of its beginning; one reference */
     struct hfi_runner *runner;
     struct hfi_lane *lane;
     struct hfi_op_apply apply;
@@ -121,11 +122,9 @@ struct hfi_runner {
     struct hfi_runner_parts parts;
     struct hfi_scheduler *scheduler;
     struct hfi_writer *writer;
-    const struct hfi_rulebook *book;
+    struct hfi_rulebook *book; /* one reference; executions and operations hold that of theirs */
     const struct hf_runner_options *options;
-    struct hfi_kind *kinds[HF_KIND_NOOP + 1]; /* made when a type needs it */
-    const char *const *sinks;
-    size_t sink_count;
+    struct hfi_kind *kinds[HF_KIND_NOOP + 1];
     struct hfi_random random;
 
     enum hfi_life life;
@@ -138,7 +137,9 @@ struct hfi_runner {
     int64_t node;           /* 0: not joined */
     char boot[40];
     struct hfi_op_join join;
-    const char **type_names;
+    unsigned names_out;     /* operations that read the names of the book's types */
+    bool names_untold;      /* the node's row does not have them yet */
+    bool quiet_wanted;      /* renew.c: `quiet` is to be called */
     struct hfi_timer life_timer; /* joining again; the steps of a drain */
     struct hfi_op_leave leave;
     struct hfi_task last_task;
@@ -149,6 +150,7 @@ struct hfi_runner {
     /* claiming */
     struct hfi_lanes lanes;
     int64_t lanes_known;    /* texts were seen up to this lane */
+    bool retelling;         /* from the first one on, for the types of a new book */
     int64_t next_due_us;    /* wall */
     uint64_t unhealthy_version;
     bool fresh;             /* the last LANES answer is newer than the last wake-up */
@@ -208,6 +210,7 @@ struct hfi_runner {
     struct hfi_timer upkeep_timer;
     struct hfi_op_nodes nodes_op;
     struct hfi_op_sweep sweep_op;
+    struct hfi_rulebook *sweep_book, *quarantine_book, *lost_book; /* of these operations while they are out */
     struct hfi_op_expire expire_op;
     struct hfi_op_prune prune_op;
     struct hfi_op_unused unused_op;
@@ -346,6 +349,11 @@ void hfi_redriver_begin(struct hfi_runner *runner);
 void hfi_redriver_round(struct hfi_runner *runner);
 void hfi_redriver_stop(struct hfi_runner *runner);
 bool hfi_redriver_idle(struct hfi_runner *runner); /* no task is due */
+
+/* renew.c: other types, rules and numbers for a node that runs */
+void hfi_renew_look(struct hfi_runner *runner); /* something came back: may it be renewed now, if that is wanted? */
+/* The lane's type and site as the book and the sites are now; NULL type: unknown. Between two rounds. */
+void hfi_renew_lane(struct hfi_runner *runner, struct hfi_lane *lane, const struct hfi_type *type, struct hfi_lane_site *site);
 
 /* park.c */
 int hfi_park_init(struct hfi_runner *runner);

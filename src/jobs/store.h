@@ -94,6 +94,8 @@ struct hfi_op_beat {
     struct hfi_op op;
     int64_t node, beat;
     struct hf_wall now;
+    const char *const *types; /* NULL: it runs what it ran; else what it can run from now on */
+    size_t type_count;
     struct hfi_owned *owned; /* out, hfi_free: own running jobs by id, the first HFI_OWNED_MAX */
     size_t owned_count;
     bool known; /* out: false: the row is gone (others lapsed it): stop */

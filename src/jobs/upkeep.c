@@ -126,6 +126,7 @@ static void swept(struct hfi_op *op, void *user) {
     struct hfi_op_sweep *sweep = &runner->sweep_op;
     runner->out--;
     runner->sweep_out = false;
+    hfi_rulebook_free(runner->sweep_book);
     hfi_tidy_left(runner, op);
     if (op->code == 0) {
         pthread_mutex_lock(&runner->lock);
@@ -180,7 +181,7 @@ static void sweep_next(struct hfi_runner *runner) {
         op->owner = peer->watch.node;
         op->after_id = 0;
     }
-    op->book = runner->book;
+    op->book = runner->sweep_book = hfi_rulebook_hold(runner->book);
     op->by = runner->node;
     op->crash = peer->crashed;
     op->now = hfi_runner_wall(runner);
@@ -200,6 +201,7 @@ static void quarantined(struct hfi_op *op, void *user) {
     struct hfi_op_quarantine *quarantine = &runner->quarantine_op;
     runner->out--;
     runner->quarantine_out = false;
+    hfi_rulebook_free(runner->quarantine_book);
     hfi_tidy_left(runner, op);
     if (op->code != 0) {
         failed(op, "quarantine");
@@ -228,7 +230,7 @@ static bool given_up(struct hfi_runner *runner, struct hfi_lane *lane) {
 
 void hfi_upkeep_unknown(struct hfi_runner *runner) {
     struct hfi_op_quarantine *op = &runner->quarantine_op;
-    if (!active(runner))
+    if (!active(runner) || runner->retelling)
         return;
     for (size_t i = 0; i < runner->lanes.count; i++) {
         struct hfi_lane *lane = runner->lanes.lanes[i];
@@ -240,7 +242,7 @@ void hfi_upkeep_unknown(struct hfi_runner *runner) {
         }
         if (!given_up(runner, lane) || runner->quarantine_out)
             continue;
-        op->book = runner->book;
+        op->book = runner->quarantine_book = hfi_rulebook_hold(runner->book);
         op->lane = lane->id;
         op->node = runner->node;
         op->now = hfi_runner_wall(runner);

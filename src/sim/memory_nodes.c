@@ -10,12 +10,16 @@
 #include "jobs/hands.h"
 #include "sim/memory_state.h"
 
+static void free_types(char **types, size_t count) {
+    for (size_t i = 0; types && i < count; i++)
+        hfi_free(types[i]);
+    hfi_free(types);
+}
+
 void hfi_memory_node_free(struct hfi_memory_node *node) {
     if (!node)
         return;
-    for (size_t i = 0; node->types && i < node->type_count; i++)
-        hfi_free(node->types[i]);
-    hfi_free(node->types);
+    free_types(node->types, node->type_count);
     hfi_free(node);
 }
 
@@ -43,16 +47,26 @@ bool hfi_memory_owns_some(struct hfi_memory *store, int64_t node) {
     return false;
 }
 
+/* In the place of those it had; HF_ENOMEM: they stay. */
+static int set_types(struct hfi_memory_node *node, const char *const *types, size_t count) {
+    char **copies = hfi_alloc_array(count + 1, sizeof *copies);
+    for (size_t i = 0; copies && i < count; i++)
+        if (!(copies[i] = hfi_strdup(types[i]))) {
+            free_types(copies, i);
+            return HF_ENOMEM;
+        }
+    if (!copies)
+        return HF_ENOMEM;
+    free_types(node->types, node->type_count);
+    node->types = copies;
+    node->type_count = count;
+    return 0;
+}
+
 int hfi_memory_join(struct hfi_memory *store, struct hfi_op_join *op) {
     struct hfi_memory_node *node = hfi_alloc(sizeof *node);
-    if (!node || hfi_array_reserve(&store->nodes, 1) != 0)
+    if (!node || hfi_array_reserve(&store->nodes, 1) != 0 || set_types(node, op->types, op->type_count) != 0)
         goto failed;
-    node->types = hfi_alloc_array(op->type_count, sizeof *node->types);
-    if (!node->types)
-        goto failed;
-    for (node->type_count = 0; node->type_count < op->type_count; node->type_count++)
-        if (!(node->types[node->type_count] = hfi_strdup(op->types[node->type_count])))
-            goto failed;
     if (hfi_memory_sink_rules(store, op->sinks, op->sink_count) != 0)
         goto failed;
     hfi_text_copy(node->name, sizeof node->name, op->name);
@@ -73,6 +87,8 @@ int hfi_memory_beat(struct hfi_memory *store, struct hfi_op_beat *op) {
     op->owned_count = 0;
     if (!op->known)
         return 0;
+    if (op->types && set_types(node, op->types, op->type_count) != 0)
+        return HF_ENOMEM;
     for (size_t pass = 0; pass < 2; pass++) { /* count, then fill */
         for (size_t i = 0; i < store->jobs.count && op->owned_count < HFI_OWNED_MAX; i++) {
             const struct hfi_job *job = ((struct hfi_memory_job *)store->jobs.items[i])->job;

@@ -320,6 +320,45 @@ static struct hfi_op_quarantine quarantine_of(int64_t lane, uint32_t limit) {
                                       .message = "no node has it", .limit = limit};
 }
 
+/* C17: a node that is configured anew says with a beat what it runs from then on. */
+static void a_beat_changes_what_a_node_runs(void **state) {
+    (void)state;
+    static const char *const before[] = {"gone", "kept"}, *const after[] = {"kept", "new"};
+    struct hfi_op_join other = {.op = {.kind = HFI_OP_JOIN}, .name = "other", .host = "h", .boot = "b2", .pid = 1,
+                                .now = world.now, .types = before, .type_count = 2};
+    assert_int_equal(world_do(&other.op), 0);
+    struct hfi_op_beat beat = {.op = {.kind = HFI_OP_BEAT}, .node = other.node, .beat = 1, .now = world.now};
+    assert_int_equal(world_do(&beat.op), 0);
+    hfi_free(beat.owned);
+    static const struct {
+        const char *type;
+        uint32_t ended[2]; /* may its jobs be quarantined? before and after */
+    } cases[] = {{"gone", {0, 1}}, {"kept", {0, 0}}, {"new", {1, 0}}};
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < 3; i++) {
+            struct hf_job_spec spec = world_spec(cases[i].type, NULL);
+            world_put(&spec);
+            struct hfi_op_quarantine op = quarantine_of(world_lane("default", cases[i].type), 1);
+            assert_int_equal(world_do(&op.op), 0);
+            assert_int_equal(op.ended, cases[i].ended[round]);
+            hfi_free(op.notes);
+        }
+        beat.beat++;
+        beat.types = after;
+        beat.type_count = 2;
+        assert_int_equal(world_do(&beat.op), 0);
+        assert_true(beat.known);
+        hfi_free(beat.owned);
+    }
+    beat.type_count = 0; /* nothing any more */
+    assert_int_equal(world_do(&beat.op), 0);
+    hfi_free(beat.owned);
+    struct hfi_op_quarantine op = quarantine_of(world_lane("default", "kept"), 1);
+    assert_int_equal(world_do(&op.op), 0);
+    assert_int_equal(op.ended, 1);
+    hfi_free(op.notes);
+}
+
 static void only_due_jobs_of_the_unknown_type_are_quarantined(void **state) { /* I33, S1.28 */
     (void)state;
     struct hf_job_spec spec = world_spec("gone", NULL);
@@ -462,6 +501,7 @@ WORLD_MAIN(WORLD_TEST(a_sweep_pages_by_key_until_nothing_is_left),
            WORLD_TEST(a_cancel_between_claim_and_start_keeps_its_reason),
            WORLD_TEST(a_cancelled_job_that_fails_first_is_not_run_again),
            WORLD_TEST(a_cancelled_job_that_succeeds_first_has_succeeded),
+           WORLD_TEST(a_beat_changes_what_a_node_runs),
            WORLD_TEST(only_due_jobs_of_the_unknown_type_are_quarantined),
            WORLD_TEST(nothing_is_quarantined_while_a_node_has_the_type),
            WORLD_TEST(a_paused_queue_gives_nothing_until_resumed),

@@ -4,6 +4,7 @@
  * from starting, an unknown result is a failure, and a drain gives back what it interrupts.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -388,6 +389,97 @@ static void death_handlers_hear_of_their_deaths(void **state) {
     hf_store_close(store);
 }
 
+static enum hf_result count_one(struct hf_work *work, void *user) {
+    (void)user;
+    tell(&stage.quick);
+    return hf_work_ok(work, NULL, 0);
+}
+
+static int32_t state_of(struct hf_store *store, int64_t id) {
+    struct hf_job *job = NULL;
+    assert_int_equal(hf_store_get_job(store, id, &job, &error), 0);
+    int32_t state = hf_job_look(job)->state;
+    hf_job_free(job);
+    return state;
+}
+
+/* V15, S0.8: all or nothing. A type of a name that was registered is refused, and with it the downstream that came along. */
+static void refuse_halves(struct hf_runner *runner, const struct hf_runner_options *good) {
+    struct hf_runner_options bad = *good;
+    struct hf_policy_options policy;
+    struct hf_downstream_options narrow = *good->downstreams;
+    struct hf_type_options twice = hf_type_native("counted");
+    struct hf_permit permits[2];
+    hf_policy_options_init(&policy);
+    policy.bulkhead_max = 1;
+    narrow.policy = &policy;
+    twice.kind = HF_KIND_NOOP;
+    bad.downstreams = &narrow;
+    bad.types = &twice;
+    bad.type_count = 1;
+    assert_int_equal(hf_runner_tune(runner, &bad, &error), HF_EEXIST);
+    bad.types = NULL;
+    bad.type_count = 0;
+    bad.poll_ms = 0;
+    assert_int_equal(hf_runner_tune(runner, &bad, &error), HF_ECONFIG);
+    assert_string_equal(error.what, "node.poll");
+    assert_int_equal(hf_runner_tune(runner, NULL, &error), HF_EINVAL);
+    struct hf_downstream *d = hf_runner_downstream(runner, "d");
+    for (int i = 0; i < 2; i++) /* the old one holds more than one */
+        assert_int_equal(hf_guard_enter(d, &permits[i], NULL), 0);
+    for (int i = 0; i < 2; i++)
+        hf_guard_leave(d, &permits[i], HF_VERDICT_NEUTRAL);
+    hf_downstream_unref(d);
+}
+
+/* Options that change from another thread while handlers run on theirs: registered handlers stay through all of it. */
+static void options_change_while_handlers_run(void **state) {
+    (void)state;
+    enum { ROUNDS = 60 };
+    struct hf_store *store = open_store("tuned.db");
+    struct hf_downstream_options downstream = hf_downstream_at("d", "http://127.0.0.1:1");
+    struct hf_runner_options options = hf_runner_calling(&downstream, 1);
+    struct hf_type_options native = hf_type_native("counted"), types[2];
+    struct hf_curve_options curve;
+    struct hf_runner *runner = NULL;
+    int64_t last = 0, noop = 0;
+    stage.quick = 0;
+    for (int i = 0; i < 2; i++) {
+        hf_type_options_init(&types[i]);
+        types[i].kind = HF_KIND_NOOP;
+        types[i].name = i == 0 ? "first" : "second";
+    }
+    hf_curve_options_init(&curve);
+    options.curve = &curve;
+    options.until_idle = false;
+    assert_int_equal(hf_runner_new(store, &options, &runner, &error), 0);
+    options.types = &types[0];
+    options.type_count = 1;
+    assert_int_equal(hf_runner_tune(runner, &options, &error), 0); /* before the run, and before it is registered */
+    assert_int_equal(hf_runner_register(runner, &native, count_one, NULL, &error), 0);
+    assert_int_equal(hf_runner_start(runner, &error), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct hf_job_spec spec = hf_job_of("counted", "");
+        assert_int_equal(hf_enqueue(store, &spec, &last, NULL, &error), 0);
+        options.types = &types[i % 2];
+        curve.max_executions = (uint32_t)i + 1;
+        assert_int_equal(hf_runner_tune(runner, &options, &error), 0);
+        if (i % 8 == 0)
+            refuse_halves(runner, &options);
+        await(&stage.quick, (unsigned)(i > 4 ? i - 4 : 0));
+    }
+    await(&stage.quick, ROUNDS);
+    struct hf_job_spec spec = hf_job_of("second", "");
+    assert_int_equal(hf_enqueue(store, &spec, &noop, NULL, &error), 0);
+    while (state_of(store, noop) != HF_JOB_SUCCEEDED)
+        sched_yield();
+    assert_int_equal(hf_runner_drain(runner), 0);
+    assert_int_equal(state_of(store, last), HF_JOB_SUCCEEDED);
+    assert_int_equal(hf_runner_tune(runner, &options, &error), 0); /* it is over: nobody minds */
+    hf_runner_free(runner);
+    hf_store_close(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hanging_handlers_take_no_hostages),
@@ -395,6 +487,7 @@ int main(void) {
         cmocka_unit_test(a_drain_gives_back_uncounted),
         cmocka_unit_test(a_rejection_after_a_call_is_counted),
         cmocka_unit_test(death_handlers_hear_of_their_deaths),
+        cmocka_unit_test(options_change_while_handlers_run),
     };
     hf_log_set(HF_LOG_ERROR, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/random.h"
+#include "jobs/runner_state.h"
+#include "seed.h"
 
 /* Everything is run once, the counts add up, and it ends by itself when nothing is due any more. */
 static void until_idle_runs_what_is_due_and_ends(void **state) {
@@ -260,6 +263,180 @@ static void a_paused_queue_waits_and_goes_on(void **state) {
     stage_close(&stage);
 }
 
+/* ------------------------------------------------------------------ other options while it runs */
+
+struct setting {
+    struct hf_downstream_options downstreams[2];
+    struct hf_type_options types[6];
+    struct hf_curve_options curve;
+    struct hf_runner_options options;
+};
+
+static void set(struct setting *setting, int64_t wait_ms) {
+    memset(setting, 0, sizeof *setting);
+    stage_options(&setting->options);
+    setting->downstreams[0] = hf_downstream_at("d", "http://d");
+    setting->downstreams[1] = hf_downstream_at("e", "http://e");
+    hf_curve_options_init(&setting->curve);
+    setting->curve.max_executions = 9;
+    setting->curve.curve_length = 1;
+    setting->curve.curve_ms[0] = wait_ms;
+    setting->options.curve = &setting->curve;
+    setting->options.downstreams = setting->downstreams;
+    setting->options.downstream_count = 2;
+    setting->options.types = setting->types;
+}
+
+static void add_type(struct setting *setting, struct hf_type_options type) {
+    setting->types[setting->options.type_count++] = type;
+}
+
+static struct hfi_script_step after_a_second(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
+    (void)spec;
+    (void)number;
+    return hfi_script_status(1000, *(int *)user);
+}
+
+/* Nobody holds a place any more. */
+static void assert_nothing_held(const struct stage *stage) {
+    const struct hfi_runner *runner = stage->nodes[0].runner;
+    const struct hfi_lanes *lanes = &runner->lanes;
+    assert_int_equal(lanes->pool_used[0] + lanes->pool_used[1] + lanes->alone.used + lanes->alone.suspects, 0);
+    for (size_t i = 0; i < lanes->queue_count; i++)
+        assert_int_equal(lanes->queues[i]->used[0] + lanes->queues[i]->used[1] + lanes->queues[i]->stored, 0);
+    for (size_t i = 0; i < runner->site_count; i++)
+        assert_int_equal(runner->sites[i]->slots.used + runner->sites[i]->slots.waiting, 0);
+}
+
+/* A running execution ends by the options that it began with, the next one runs by the new ones [S2.14]. */
+static void what_runs_goes_on_by_the_options_it_began_with(void **state) {
+    (void)state;
+    static const char *const never[] = {"http"};
+    struct stage stage;
+    struct setting before, after;
+    int status = 503;
+    stage_open(&stage, after_a_second, &status);
+    set(&before, 3600000);
+    add_type(&before, stage_http("push", "d"));
+    before.types[0].repeatable = true;
+    set(&after, 60000);
+    add_type(&after, stage_http("push", "d"));
+    after.options.never_retry = never;
+    after.options.never_retry_count = 1;
+    int64_t old = stage_enqueue(&stage, "push", NULL);
+    stage_begin(&stage, 0, &before.options);
+    stage_advance(&stage, 300);
+    assert_int_equal(stage_state(&stage, old), HF_JOB_RUNNING);
+    stage_renew(&stage, 0, &after.options);
+    stage_advance(&stage, 120000);
+    struct hf_job *job = stage_job(&stage, old); /* it is to be retried, and its own hour stays [S1.6] */
+    assert_int_equal(hf_job_look(job)->state, HF_JOB_PENDING);
+    assert_int_equal(hf_job_look(job)->executions, 1);
+    hf_job_free(job);
+    int64_t fresh = stage_enqueue(&stage, "push", NULL);
+    stage_advance(&stage, 120000);
+    assert_int_equal(stage_state(&stage, fresh), HF_JOB_DEAD);
+    stage_advance(&stage, 3600000); /* its second execution is one of the new options */
+    job = stage_job(&stage, old);
+    assert_int_equal(hf_job_look(job)->state, HF_JOB_DEAD);
+    assert_int_equal(hf_job_look(job)->executions, 2);
+    hf_job_free(job);
+    assert_nothing_held(&stage);
+    stage_close(&stage);
+}
+
+/* S1.15, C17: a type that is gone is claimed no more, and what runs of it is finished; one that is new is claimed at once;
+ * one that changed its kind, or what it calls, keeps no place. Another node lives, so unknown jobs wait. */
+static void types_come_go_and_change(void **state) {
+    (void)state;
+    struct stage stage;
+    struct setting before, after, other;
+    int status = 200;
+    stage_open(&stage, after_a_second, &status);
+    set(&other, 1000);
+    add_type(&other, stage_noop("elsewhere"));
+    set(&before, 1000);
+    add_type(&before, stage_http("gone", "e"));
+    add_type(&before, stage_http("moves", "e"));
+    add_type(&before, stage_http("becomes", "d"));
+    set(&after, 1000);
+    after.options.downstream_count = 1; /* e goes with the types that call it */
+    add_type(&after, stage_noop("new"));
+    add_type(&after, stage_http("moves", "d"));
+    add_type(&after, stage_noop("becomes"));
+    stage_begin(&stage, 1, &other.options);
+    stage_begin(&stage, 0, &before.options);
+    int64_t runs[3], waits;
+    static const char *const names[] = {"gone", "moves", "becomes"};
+    for (int i = 0; i < 3; i++)
+        runs[i] = stage_enqueue(&stage, names[i], NULL);
+    waits = stage_enqueue(&stage, "new", NULL);
+    stage_advance(&stage, 600);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(stage_state(&stage, runs[i]), HF_JOB_RUNNING);
+    assert_int_equal(stage_state(&stage, waits), HF_JOB_PENDING);
+    stage_renew(&stage, 0, &after.options);
+    stage_advance(&stage, 20);
+    assert_int_equal(stage_state(&stage, waits), HF_JOB_SUCCEEDED); /* at once, not a poll later */
+    int64_t left = stage_enqueue(&stage, "gone", NULL), noop = stage_enqueue(&stage, "becomes", NULL),
+            moved = stage_enqueue(&stage, "moves", NULL);
+    stage_advance(&stage, 300);
+    assert_int_equal(stage_state(&stage, noop), HF_JOB_SUCCEEDED); /* it calls nobody any more */
+    stage_advance(&stage, 5000);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(stage_state(&stage, runs[i]), HF_JOB_SUCCEEDED);
+    assert_int_equal(stage_state(&stage, moved), HF_JOB_SUCCEEDED);
+    assert_int_equal(stage_state(&stage, left), HF_JOB_PENDING);
+    assert_nothing_held(&stage);
+    stage_renew(&stage, 0, &before.options); /* and back again */
+    stage_advance(&stage, 5000);
+    assert_int_equal(stage_state(&stage, left), HF_JOB_SUCCEEDED);
+    assert_nothing_held(&stage);
+    stage_close(&stage);
+}
+
+/* I14, I83: under load, with options that change at any moment, no place is lost, no job is, and none runs twice. */
+static void options_that_change_all_the_time_lose_nothing(void **state) {
+    (void)state;
+    struct stage stage;
+    struct setting settings[4];
+    struct hfi_random random;
+    int status = 200, puts = 0;
+    static const char *const names[] = {"a", "b", "c", "d"};
+    hfi_random_seed(&random, test_seed("options_that_change_all_the_time_lose_nothing"));
+    stage_open(&stage, after_a_second, &status);
+    for (int s = 0; s < 4; s++) { /* each type is http here and noop there, and is missing in one of them */
+        set(&settings[s], 1000);
+        settings[s].options.unknown_type_grace_ms = 3600000;
+        settings[s].options.workers = 4;
+        for (int t = 0; t < 4; t++)
+            if (s != t)
+                add_type(&settings[s], (s + t) % 2 ? stage_http(names[t], s % 3 ? "d" : "e") : stage_noop(names[t]));
+    }
+    struct setting other;
+    set(&other, 1000);
+    add_type(&other, stage_noop("elsewhere"));
+    stage_begin(&stage, 1, &other.options);
+    stage_begin(&stage, 0, &settings[0].options);
+    for (int i = 0; i < 400; i++) {
+        for (uint64_t n = hfi_random_below(&random, 4); n > 0; n--, puts++)
+            stage_enqueue(&stage, names[hfi_random_below(&random, 4)], hfi_random_below(&random, 2) ? "q" : NULL);
+        stage_advance(&stage, (int64_t)hfi_random_below(&random, 700));
+        if (hfi_random_below(&random, 3) == 0)
+            stage_renew(&stage, 0, &settings[hfi_random_below(&random, 4)].options);
+    }
+    for (int s = 0; s < 4; s++) {
+        stage_renew(&stage, 0, &settings[s].options);
+        stage_advance(&stage, 60000);
+    }
+    assert_nothing_held(&stage);
+    struct hf_runner_counts counts = stage_counts(&stage, 0);
+    assert_int_equal(stage_jobs(&stage).succeeded, puts);
+    assert_int_equal(counts.succeeded, puts);
+    assert_int_equal(counts.started, puts + (int)counts.rejected);
+    stage_close(&stage);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(until_idle_runs_what_is_due_and_ends),
@@ -272,6 +449,9 @@ int main(void) {
         cmocka_unit_test(unknown_types_are_quarantined_and_only_they),
         cmocka_unit_test(unknown_types_wait_for_the_grace_while_others_live),
         cmocka_unit_test(a_paused_queue_waits_and_goes_on),
+        cmocka_unit_test(what_runs_goes_on_by_the_options_it_began_with),
+        cmocka_unit_test(types_come_go_and_change),
+        cmocka_unit_test(options_that_change_all_the_time_lose_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

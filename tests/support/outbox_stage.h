@@ -81,7 +81,7 @@ static inline struct hf_store *stage_store(const char *path) {
     return hf_store_open(url, NULL, &store, NULL) == 0 ? store : NULL;
 }
 
-static inline struct hfi_relay *stage_relay(const char *path, struct hf_store *store, const struct hfi_rulebook *book, int64_t poll_ms) {
+static inline struct hfi_relay *stage_relay(const char *path, struct hf_store *store, struct hfi_rulebook *book, int64_t poll_ms) {
     struct hf_outbox_options outbox;
     struct hfi_relay *relay = NULL;
     hf_outbox_options_init(&outbox);
@@ -96,7 +96,7 @@ static inline struct hfi_relay *stage_relay(const char *path, struct hf_store *s
 }
 
 /* Relays what is there, to the end. */
-static inline struct hfi_relay_view stage_relay_all(const char *path, struct hf_store *store, const struct hfi_rulebook *book) {
+static inline struct hfi_relay_view stage_relay_all(const char *path, struct hf_store *store, struct hfi_rulebook *book) {
     struct hfi_relay *relay = stage_relay(path, store, book, 10);
     struct hfi_relay_view view;
     stage_await_idle(relay);

@@ -181,6 +181,26 @@ static void ended(int code, void *user) {
     node->code = code;
 }
 
+static void quiet(void *user) {
+    struct stage_node *node = user;
+    struct hfi_rulebook *book;
+    struct hf_error error = hf_error_none();
+    if (hfi_rulebook_next(node->next, node->book, &book, &error) != 0)
+        fail_msg("%s: %s", error.what, error.why);
+    hfi_rulebook_free(node->book);
+    node->book = hfi_rulebook_hold(book);
+    hfi_runner_renew(node->runner, node->next, book);
+    node->next = NULL;
+}
+
+void stage_renew(struct stage *stage, size_t at, const struct hf_runner_options *options) {
+    struct stage_node *node = &stage->nodes[at];
+    struct hf_error error = hf_error_none();
+    assert_int_equal(hfi_caller_reload(node->caller, options->downstreams, options->downstream_count, &error), 0);
+    node->next = options;
+    hfi_runner_quiet(node->runner);
+}
+
 void stage_begin(struct stage *stage, size_t at, const struct hf_runner_options *options) {
     struct stage_node *node = &stage->nodes[at];
     struct hf_error error;
@@ -204,7 +224,8 @@ void stage_begin(struct stage *stage, size_t at, const struct hf_runner_options 
         fail_msg("%s: %s", error.what, error.why);
     struct hfi_runner_parts parts = {.scheduler = stage->scheduler, .store = &node->store, .options = options,
                                      .book = node->book, .caller = node->caller,
-                                     .transport = hfi_scripted_transport(stage->scripted), .ended = ended, .user = node};
+                                     .transport = hfi_scripted_transport(stage->scripted), .quiet = quiet,
+                                     .ended = ended, .user = node};
     assert_int_equal(hfi_runner_new(&parts, &node->runner, &error), 0);
     if (stage->prepare != NULL)
         stage->prepare(node);

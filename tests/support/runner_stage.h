@@ -31,6 +31,7 @@ struct stage_node {
     struct stage_door door;
     struct hf_store store;
     struct hfi_rulebook *book;
+    const struct hf_runner_options *next; /* by stage_renew, until they are taken up */
     struct hfi_caller *caller;
     struct hfi_runner *runner;
     struct hfi_scheduler *writer_clock; /* with `own_writers`: the writer's thread, so to say */
@@ -70,6 +71,8 @@ struct hf_type_options stage_http(const char *name, const char *downstream);
 struct hf_type_options stage_noop(const char *name);
 
 void stage_begin(struct stage *stage, size_t node, const struct hf_runner_options *options);
+/* Other options for a node that runs: its downstreams at once, the rest when it is ready for that. */
+void stage_renew(struct stage *stage, size_t node, const struct hf_runner_options *options);
 void stage_drain(struct stage *stage, size_t node);
 void stage_end(struct stage *stage, size_t node); /* drains it, and waits for that; its place is free again */
 bool stage_over(const struct stage *stage, size_t node);

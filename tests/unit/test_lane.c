@@ -43,7 +43,9 @@ static void begin(struct stage *stage, uint32_t workers) {
     stage->options.workers = workers;
     claim_sim_init(&stage->sim);
     stage->native.options.kind = HF_KIND_NATIVE;
+    stage->native.options.name = "native";
     stage->noop.options.kind = HF_KIND_NOOP;
+    stage->noop.options.name = "noop";
 }
 
 static struct hfi_lane *add(struct stage *stage, int64_t id, const char *queue, const struct hfi_type *type,

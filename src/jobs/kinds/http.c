@@ -15,6 +15,7 @@
 #include "jobs/work.h"
 #include "resilience/key.h"
 
+#define RELOADING_MS 1000
 #define JOB_HEADERS 4 /* besides the type's: Content-Type, Holdfast-Job, Holdfast-Error, Holdfast-Dead-Letter */
 
 struct http {
@@ -61,6 +62,15 @@ static int refuse(struct hf_work *work, int code, const char *downstream, const 
     outcome->sent = HF_SENT_NO;
     work->ending.result = forever ? HF_RESULT_PERMANENT : HF_RESULT_FAILED;
     return code;
+}
+
+/* The downstream of its own type is gone: the node is being configured anew, and the type goes, too, or calls another one. */
+static int refuse_between(struct hf_work *work) {
+    hfi_outcome_init(&work->ending.outcome);
+    hfi_outcome_rejected(&work->ending.outcome, "local.reloading", RELOADING_MS);
+    hfi_outcome_message(&work->ending.outcome, "the node is being configured anew");
+    work->ending.result = HF_RESULT_FAILED;
+    return HF_EREJECTED;
 }
 
 static bool brings(const struct hf_type_options *type, const char *name) {
@@ -159,6 +169,8 @@ static int begin(struct http *http, struct hf_work *work, struct hf_request *req
         hfi_text_copy(error.what, sizeof error.what, "payload.field");
         return refuse_payload(work, code, &error);
     }
+    if (code == HF_ENOENT && type->downstream != NULL && strcmp(type->downstream, request->downstream) == 0)
+        return refuse_between(work); /* the type had it when it was configured */
     if (code != 0)
         return refuse(work, code, request->downstream, &error);
     note_host(work, request);

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -21,6 +22,7 @@
 struct hfi_plugin {
     const struct hf_plugin *entry;
     void *user;
+    _Atomic unsigned users; /* types that have it: of one name, in rulebooks that follow each other */
 };
 
 static int find_entry(const char *library, hf_plugin_entry_fn *entry, struct hf_error *error) {
@@ -63,7 +65,22 @@ int hfi_plugin_load(const char *library, const struct hf_plugin **plugin, struct
     return 0;
 }
 
-int hfi_plugin_use(struct hfi_keep *keep, struct hfi_type *type, struct hf_error *error) {
+static void give(struct hfi_type *type, struct hfi_plugin *plugin) {
+    type->handler = plugin->entry->run;
+    type->user = plugin->user;
+    type->plugin = plugin;
+}
+
+bool hfi_plugin_share(struct hfi_type *type, const struct hfi_type *before) {
+    if (!before || !before->plugin || type->options.isolate == HF_ISOLATE_PROCESS ||
+        strcmp(before->options.library, type->options.library) != 0)
+        return false;
+    atomic_fetch_add(&before->plugin->users, 1);
+    give(type, before->plugin);
+    return true;
+}
+
+int hfi_plugin_use(struct hfi_type *type, struct hf_error *error) {
     const char *library = type->options.library;
     const struct hf_plugin *entry;
     struct stat about;
@@ -75,7 +92,7 @@ int hfi_plugin_use(struct hfi_keep *keep, struct hfi_type *type, struct hf_error
                 HFI_S("fix", "chmod o-w: anybody here could put code into this process"), NULL);
     if (type->options.isolate == HF_ISOLATE_PROCESS)
         return 0;
-    struct hfi_plugin *plugin = hfi_keep_alloc(keep, sizeof *plugin);
+    struct hfi_plugin *plugin = hfi_alloc(sizeof *plugin);
     if (!plugin)
         return hfi_fail(error, HF_ENOMEM, library, NULL, NULL);
     plugin->entry = entry;
@@ -83,19 +100,24 @@ int hfi_plugin_use(struct hfi_keep *keep, struct hfi_type *type, struct hf_error
     struct hf_error details;
     hf_error_init(&details);
     code = entry->init ? entry->init(type->options.name, &plugin->user, &details) : 0;
-    if (code != 0)
+    if (code != 0) {
+        hfi_free(plugin);
         return hfi_fail(error, code < 0 ? code : HF_ECONFIG, library, details.fix, "type %s: its init failed: %s",
                         type->options.name, details.why[0] ? details.why : "it does not say why");
-    type->handler = entry->run;
-    type->user = plugin->user;
-    type->plugin = plugin;
+    }
+    plugin->users = 1;
+    give(type, plugin);
     return 0;
 }
 
 void hfi_plugin_leave(struct hfi_type *type) {
-    if (type->plugin && type->plugin->entry->end)
-        type->plugin->entry->end(type->plugin->user);
+    struct hfi_plugin *plugin = type->plugin;
     type->plugin = NULL;
+    if (!plugin || atomic_fetch_sub(&plugin->users, 1) > 1)
+        return;
+    if (plugin->entry->end)
+        plugin->entry->end(plugin->user);
+    hfi_free(plugin);
 }
 
 int hf_type_check(const struct hf_type_options *given, struct hf_error *error) {

@@ -60,13 +60,13 @@ static int lock_new(struct hfi_sqlite *store, struct hfi_op_join *op) {
     return 0;
 }
 
-static int add_types(struct hfi_sqlite *store, const struct hfi_op_join *op) {
-    for (size_t i = 0; i < op->type_count; i++) {
+static int add_types(struct hfi_sqlite *store, int64_t node, const char *const *types, size_t count) {
+    for (size_t i = 0; i < count; i++) {
         sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODE_TYPE_ADD);
         if (!statement)
             return store->fault;
-        sqlite3_bind_int64(statement, 1, op->node);
-        sqlite3_bind_text(statement, 2, op->types[i], -1, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, 1, node);
+        sqlite3_bind_text(statement, 2, types[i], -1, SQLITE_STATIC);
         if (hfi_sql_run(store, statement) != 0)
             return store->fault;
     }
@@ -86,7 +86,7 @@ int hfi_sqlite_op_join(struct hfi_sqlite *store, struct hfi_op_join *op) {
     if (hfi_sql_run(store, statement) != 0)
         return store->fault;
     op->node = sqlite3_last_insert_rowid(store->db);
-    if (lock_new(store, op) != 0 || add_types(store, op) != 0)
+    if (lock_new(store, op) != 0 || add_types(store, op->node, op->types, op->type_count) != 0)
         return store->fault;
     return hfi_sqlite_sink_rules(store, op->sinks, op->sink_count);
 }
@@ -117,6 +117,22 @@ static int find_owned(struct hfi_sqlite *store, struct hfi_op_beat *op) {
     return store->fault;
 }
 
+static int run_for(struct hfi_sqlite *store, enum hfi_sql which, int64_t node) {
+    sqlite3_stmt *statement = hfi_sql(store, which);
+    if (!statement)
+        return store->fault;
+    sqlite3_bind_int64(statement, 1, node);
+    return hfi_sql_run(store, statement);
+}
+
+static int change_types(struct hfi_sqlite *store, const struct hfi_op_beat *op) {
+    if (!op->types)
+        return 0;
+    if (run_for(store, HFI_SQL_NODE_TYPES_GONE, op->node) != 0)
+        return store->fault;
+    return add_types(store, op->node, op->types, op->type_count);
+}
+
 int hfi_sqlite_op_beat(struct hfi_sqlite *store, struct hfi_op_beat *op) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODE_BEAT);
     op->owned = NULL;
@@ -130,15 +146,9 @@ int hfi_sqlite_op_beat(struct hfi_sqlite *store, struct hfi_op_beat *op) {
     if (hfi_sql_run(store, statement) != 0)
         return store->fault;
     op->known = sqlite3_changes(store->db) > 0;
-    return op->known ? find_owned(store, op) : 0;
-}
-
-static int run_for(struct hfi_sqlite *store, enum hfi_sql which, int64_t node) {
-    sqlite3_stmt *statement = hfi_sql(store, which);
-    if (!statement)
+    if (!op->known || change_types(store, op) != 0)
         return store->fault;
-    sqlite3_bind_int64(statement, 1, node);
-    return hfi_sql_run(store, statement);
+    return find_owned(store, op);
 }
 
 int hfi_sqlite_lock_goes(struct hfi_sqlite *store, int64_t node) {

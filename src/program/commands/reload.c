@@ -57,41 +57,31 @@ static bool same(const struct hfi_node *a, const struct hfi_node *b) {
     return !left && !right;
 }
 
-/* What a running node takes over: whole sections, or these keys of `node` and of each queue. */
-static bool whole(const char *section) {
-    return strcmp(section, "downstreams") == 0 || strcmp(section, "retention") == 0;
-}
-
-static bool taken(bool of_queue, const char *key) {
-    static const char *const keys[] = {"order", "weight", "concurrency", "global_concurrency", "aging"};
-    for (size_t i = 0; of_queue && i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(key, keys[i]) == 0)
-            return true;
-    return !of_queue && strcmp(key, "drain_timeout") == 0;
-}
-
-/* Has it a key that the other one lacks or has otherwise, of those that are not taken over? Both may be NULL. */
-static bool map_differs(bool of_queue, const struct hfi_node *one, const struct hfi_node *other) {
-    for (const struct hfi_node *child = one ? one->children : NULL; child; child = child->next)
-        if (!taken(of_queue, child->key) && !same(child, other ? hfi_tree_child(other, child->key) : NULL))
+static bool one_of(const char *key, const char *const *keys) {
+    for (; *keys; keys++)
+        if (strcmp(key, *keys) == 0)
             return true;
     return false;
 }
 
-static bool queues_differ(const struct hfi_node *one, const struct hfi_node *other) {
+/* What a running node takes over: whole sections, or these keys of `node`. */
+static const char *const sections[] = {"downstreams", "queues", "jobs", "limits", "defaults", "retention", "forward", "allow_fault_injection", NULL};
+static const char *const node_keys[] = {"drain_timeout", "kill_timeout", "poll", "unknown_type_grace", "max_give_backs",
+                                        "max_crashes", "abandon_after", "max_abandoned", NULL};
+
+/* Has it a key that the other one lacks or has otherwise, of those that are not taken over? Both may be NULL. */
+static bool node_differs(const struct hfi_node *one, const struct hfi_node *other) {
     for (const struct hfi_node *child = one ? one->children : NULL; child; child = child->next)
-        if (map_differs(true, child, other ? hfi_tree_child(other, child->key) : NULL))
+        if (!one_of(child->key, node_keys) && !same(child, other ? hfi_tree_child(other, child->key) : NULL))
             return true;
     return false;
 }
 
 static bool differs(const char *section, const struct hfi_node *one, const struct hfi_node *other) {
-    if (whole(section))
+    if (one_of(section, sections))
         return false;
-    if (strcmp(section, "queues") == 0)
-        return queues_differ(one, other) || queues_differ(other, one);
     if (strcmp(section, "node") == 0)
-        return map_differs(false, one, other) || map_differs(false, other, one);
+        return node_differs(one, other) || node_differs(other, one);
     return !same(one, other);
 }
 
@@ -110,8 +100,7 @@ static json_t *need_restart(const struct hfi_node *before, const struct hfi_node
 static void apply(const struct hfi_reload *reload, const struct hfi_config *config) {
     struct hf_error error;
     hf_error_init(&error);
-    if (hf_runner_reload(reload->runner, config->runner.downstreams, config->runner.downstream_count, &error) != 0 ||
-        hf_runner_tune(reload->runner, &config->runner, &error) != 0) {
+    if (hf_runner_tune(reload->runner, &config->runner, &error) != 0) {
         refused(config->file, &error);
         return;
     }
@@ -119,6 +108,7 @@ static void apply(const struct hfi_reload *reload, const struct hfi_config *conf
     bool all = json_array_size(names) == 0;
     hfi_json_text(fields, "file", config->file ? config->file : "");
     hfi_json_number(fields, "downstreams", (int64_t)config->runner.downstream_count);
+    hfi_json_number(fields, "jobs", (int64_t)config->runner.type_count);
     json_object_set_new(fields, "needs_restart", names);
     say(all ? HF_LOG_INFO : HF_LOG_WARNING, "config.reloaded", fields);
 }

@@ -200,9 +200,11 @@ const struct hfi_command hfi_command_run = {
              "ones may end within node.drain_timeout, the rest is given back. A second signal hurries. Logs JSON lines to stderr.\n"
              "A loop of the node that makes no progress (node.watchdog) ends the process with exit 1, for its supervisor. Tells systemd\n"
              "READY, RELOADING, STOPPING and WATCHDOG where NOTIFY_SOCKET is set.\n"
-             "Several nodes may run on one store. SIGHUP reads the configuration again: if it has no errors its downstreams,\n"
-             "queues (but for their curves), retention and drain_timeout take effect, breakers keep their state, and `config.reloaded` names\n"
-             "the sections that need a restart; else all of the old one stays (`config.reload_refused`).",
+             "Several nodes may run on one store. SIGHUP reads the configuration again: if it has no errors its job types, downstreams,\n"
+             "queues, limits, defaults, retention, and of node the keys but name, workers, lease, heartbeat and watchdog, take effect\n"
+             "for what begins from then on; what runs goes on as it began, breakers keep their state, a job type that is gone is\n"
+             "claimed no more. `config.reloaded` names the sections that need a restart; with an error all of the old one stays\n"
+             "(`config.reload_refused`).",
     .example = "holdfast run --queues critical,default --workers 16\nholdfast run --until-idle --json",
     .flags = flags,
     .prints_json = true,

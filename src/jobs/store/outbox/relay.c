@@ -36,7 +36,10 @@ struct hfi_relay {
     bool started;
     int stop_fd;
     _Atomic bool stopping;
+    pthread_mutex_t lock;       /* of book */
+    struct hfi_rulebook *book;  /* one reference; NULL none */
     /* its thread's: */
+    struct hfi_rulebook *rules; /* the book of the batch at hand */
     struct hfi_outbox_file file;
     int watch_fd;           /* -1: polling alone */
     struct hfi_outbox_row *rows;
@@ -76,6 +79,8 @@ int hfi_relay_new(const struct hfi_relay_options *options, struct hfi_relay **ou
         return hfi_fail(error, HF_ENOMEM, "outbox", NULL, "no memory");
     relay->options = *options;
     relay->options.outbox = NULL;
+    pthread_mutex_init(&relay->lock, NULL);
+    relay->book = options->book ? hfi_rulebook_hold(options->book) : NULL;
     relay->poll_ms = outbox->poll_ms < INT32_MAX ? outbox->poll_ms : INT32_MAX;
     relay->watch_fd = -1;
     relay->wait_ms = relay->poll_ms;
@@ -119,6 +124,8 @@ void hfi_relay_free(struct hfi_relay *relay) {
     hfi_relay_join(relay);
     if (relay->stop_fd >= 0)
         close(relay->stop_fd);
+    hfi_rulebook_free(relay->book);
+    pthread_mutex_destroy(&relay->lock);
     hfi_free(relay->places);
     hfi_free(relay->letters);
     hfi_free(relay->puts);
@@ -127,6 +134,20 @@ void hfi_relay_free(struct hfi_relay *relay) {
     hfi_free(relay->path);
     hfi_free(relay->name);
     hfi_free(relay);
+}
+
+void hfi_relay_renew(struct hfi_relay *relay, struct hfi_rulebook *book) {
+    pthread_mutex_lock(&relay->lock);
+    struct hfi_rulebook *before = relay->book;
+    relay->book = hfi_rulebook_hold(book);
+    pthread_mutex_unlock(&relay->lock);
+    hfi_rulebook_free(before);
+}
+
+static void take_rules(struct hfi_relay *relay) {
+    pthread_mutex_lock(&relay->lock);
+    relay->rules = relay->book ? hfi_rulebook_hold(relay->book) : NULL;
+    pthread_mutex_unlock(&relay->lock);
 }
 
 void hfi_relay_look(const struct hfi_relay *relay, struct hfi_relay_view *view) {
@@ -221,8 +242,8 @@ static void prepare_letter(struct hfi_relay *relay, struct hfi_outbox_row *row, 
     op->op.done = nothing;
     op->job = &row->put.job;
     op->death = &row->poison->death;
-    op->sink_count = relay->options.book ? hfi_rulebook_sinks(relay->options.book, &op->sinks) : 0;
-    op->forwards = relay->options.book ? hfi_rulebook_forwards(relay->options.book) : NULL;
+    op->sink_count = relay->rules ? hfi_rulebook_sinks(relay->rules, &op->sinks) : 0;
+    op->forwards = relay->rules ? hfi_rulebook_forwards(relay->rules) : NULL;
     op->now = hfi_writer_wall(relay->options.writer);
     row->poison->death.fingerprint = hfi_fingerprint(&row->put.job, &row->poison->death);
 }
@@ -273,7 +294,7 @@ static int bury(struct hfi_relay *relay, struct hf_error *error) {
 
 /* Reads a batch; nameless rows are named and read again. */
 static int read_batch(struct hfi_relay *relay, struct hf_error *error) {
-    const struct hfi_outbox_judge judge = {.book = relay->options.book,
+    const struct hfi_outbox_judge judge = {.book = relay->rules,
                                            .source = relay->source,
                                            .payload_max = relay->options.payload_max,
                                            .now = hfi_writer_wall(relay->options.writer)};
@@ -318,6 +339,7 @@ static void pass_stuck(struct hfi_relay *relay, size_t *gone) {
 /* 0 and whether there may be more, or why it did not get on. */
 static int relay_batch(struct hfi_relay *relay, bool *more, struct hf_error *error) {
     size_t gone = 0;
+    take_rules(relay);
     int code = read_batch(relay, error);
     if (code == 0 && relay->count > 0) {
         atomic_store(&relay->busy, true);
@@ -336,6 +358,7 @@ static int relay_batch(struct hfi_relay *relay, bool *more, struct hf_error *err
     if (!*more)
         relay->after = INT64_MIN;
     drop_batch(relay);
+    hfi_rulebook_free(relay->rules);
     return code;
 }
 

@@ -24,13 +24,14 @@ enum hfi_relay_step {
 struct hfi_relay_options {
     const struct hf_outbox_options *outbox; /* copied */
     struct hfi_writer *writer;
-    const struct hfi_rulebook *book; /* complete; NULL: no types, no sinks */
+    struct hfi_rulebook *book;       /* complete; a reference is taken; NULL: no types, no sinks */
     uint32_t payload_max;
     void (*changed)(void *user);     /* its thread: somebody died, or it became idle; NULL */
     void (*at)(enum hfi_relay_step step, void *user); /* its thread; NULL */
     void *user;
 };
 int hfi_relay_new(const struct hfi_relay_options *options, struct hfi_relay **relay, struct hf_error *error);
+void hfi_relay_renew(struct hfi_relay *relay, struct hfi_rulebook *book); /* from the next batch on; any thread */
 int hfi_relay_start(struct hfi_relay *relay); /* HF_ENOMEM: no thread, it may be tried again; started: a no-op */
 void hfi_relay_stop(struct hfi_relay *relay); /* after the batch at hand; does not wait */
 void hfi_relay_join(struct hfi_relay *relay); /* stops and waits; what it counted stays */
