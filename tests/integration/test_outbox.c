@@ -336,6 +336,35 @@ static void long_message_ids_do_not_pile_up(void **state) {
     assert_int_equal(count(here.db, "SELECT count(*) FROM holdfast_outbox"), 0);
 }
 
+/* I10: what the application's triggers and views never end is ended here; nothing of it stays, and the handle goes on. */
+static void i10_statements_of_an_outbox_have_an_end(void **state) {
+    (void)state;
+    struct hfi_outbox_row rows[4];
+    struct hfi_outbox_file file = {.path = here.application, .deadline = {.limit_us = 1}}; /* the first look is the last */
+    const struct hfi_outbox_judge judge = {.source = "shop", .payload_max = 65536};
+    size_t found = 0;
+    int64_t oldest = 0;
+    insert("(type, payload, message_id) VALUES ('t', 'x', 'm')", strlen("(type, payload, message_id) VALUES ('t', 'x', 'm')"));
+    assert_int_equal(stage_sql(here.db, "CREATE VIEW endless AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+                                        "SELECT i FROM n; CREATE TRIGGER stall BEFORE DELETE ON holdfast_outbox BEGIN "
+                                        "SELECT count(*) FROM endless; END"), 0);
+    assert_int_equal(hfi_outbox_open(&file, &error), 0);
+    assert_int_equal(hfi_outbox_read(&file, &judge, INT64_MIN, rows, 4, &found, &oldest, &error), 0);
+    assert_int_equal(found, 1);
+    assert_int_equal(hfi_outbox_delete(&file, rows, found, &error), HF_EBUSY);
+    assert_non_null(strstr(error.why, "took longer than 10 s"));
+    assert_int_equal(count(here.db, "SELECT count(*) FROM holdfast_outbox"), 1);
+    assert_int_equal(stage_sql(here.db, "DROP TRIGGER stall"), 0);
+    assert_int_equal(hfi_outbox_delete(&file, rows, found, &error), 0);
+    assert_int_equal(count(here.db, "SELECT count(*) FROM holdfast_outbox"), 0);
+    hfi_outbox_row_free(&rows[0]);
+    hfi_outbox_close(&file);
+    struct hfi_outbox_file usual = {.path = here.application};
+    assert_int_equal(hfi_outbox_open(&usual, &error), 0);
+    assert_int_equal(usual.deadline.limit_us, 10000000);
+    hfi_outbox_close(&usual);
+}
+
 static void a_cut_payload_is_not_redriven(void **state) { /* S0.20 S0.22 */
     (void)state;
     struct hf_dead *dead = NULL;
@@ -371,6 +400,7 @@ int main(void) {
         TEST(everything_of_a_spec_gets_through),
         TEST(rows_that_cannot_be_jobs_die_once_and_keep_nobody),
         TEST(long_message_ids_do_not_pile_up),
+        TEST(i10_statements_of_an_outbox_have_an_end),
         TEST(a_cut_payload_is_not_redriven),
         TEST(times_are_microseconds_or_name_their_zone),
         TEST(what_a_type_says_is_fixed_by_the_relay),

@@ -140,6 +140,14 @@ static enum hf_result leaves_its_thread(struct hf_work *work, void *user) {
     hf_work_ok(work, NULL, 0);
     pthread_exit(NULL);
 }
+static enum hf_result leaves_when_told(struct hf_work *work, void *user) {
+    (void)user;
+    hf_work_ok(work, NULL, 0);
+    sem_post(&began);
+    while (sem_wait(&go_on) != 0)
+        continue;
+    pthread_exit(NULL);
+}
 static enum hf_result ends_as_untouched(struct hf_work *work, void *user) {
     (void)user;
     struct hf_outcome *outcome = hf_outcome_new();
@@ -150,6 +158,23 @@ static enum hf_result ends_as_untouched(struct hf_work *work, void *user) {
 static enum hf_result ends_as_nothing(struct hf_work *work, void *user) {
     (void)user;
     return hf_work_end_as(work, NULL);
+}
+
+/* S4.7: a worker that is gone is begun again: the work that waited for it does not wait for ever. */
+static void who_waits_for_a_thread_that_leaves_gets_another_S4_7(void **state) {
+    (void)state;
+    make(1);
+    type.handler = leaves_when_told;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(kind->ops->start(kind, prepare(i)), 0);
+    for (int i = 0; i < 3; i++) {
+        while (sem_wait(&began) != 0)
+            continue;
+        sem_post(&go_on);
+        take(1);
+        assert_string_equal(works[i].ending.outcome.error_type, "handler.thread_exit");
+    }
+    assert_int_equal(ends, 3);
 }
 
 static void no_way_around_a_failure_S0_1(void **state) {
@@ -393,6 +418,7 @@ static void no_thread_is_no_failure_of_the_job(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(no_way_around_a_failure_S0_1),
+        TEST(who_waits_for_a_thread_that_leaves_gets_another_S4_7),
         TEST(the_last_word_counts),
         TEST(a_result_that_is_lost_is_no_success),
         TEST(handler_sees_its_execution_S1_7),

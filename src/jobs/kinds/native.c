@@ -96,6 +96,30 @@ static void give_back(struct member *member) {
         bring_back(work);
 }
 
+static void *run(void *user);
+
+/* Under the lock. Signals are the host's: none may be delivered on a handler's thread. */
+static int add_thread(struct pool *pool) {
+    sigset_t all, before;
+    struct member *member = hfi_alloc(sizeof *member);
+    if (!member)
+        return HF_ENOMEM;
+    member->pool = pool;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&member->id, NULL, run, member); /* it waits for the lock */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0) {
+        hfi_free(member);
+        return HF_ENOMEM;
+    }
+    member->next = pool->members;
+    pool->members = member;
+    pool->threads++;
+    pool->users++;
+    return 0;
+}
+
 /* The thread ends. With a work in hand it was the handler that ended it. */
 static void leave(void *user) {
     struct member *member = user;
@@ -108,6 +132,9 @@ static void leave(void *user) {
     give_back(member);
     pool->threads--;
     pool->limit -= member->given_up;
+    /* One that waits gets a fresh thread: nobody else may come to start one. */
+    if (!pool->closed && pool->waiting > pool->idle && pool->threads < pool->limit && add_thread(pool) != 0)
+        hfi_log(HF_LOG_WARNING, "native.no_thread", HFI_I("threads", pool->threads), NULL);
     if (!pool->closed) {
         struct member **at = &pool->members;
         while (*at != member)
@@ -151,28 +178,6 @@ static void *run(void *user) {
     pthread_mutex_unlock(&pool->lock);
     pthread_cleanup_pop(1);
     return NULL;
-}
-
-/* Under the lock. Signals are the host's: none may be delivered on a handler's thread. */
-static int add_thread(struct pool *pool) {
-    sigset_t all, before;
-    struct member *member = hfi_alloc(sizeof *member);
-    if (!member)
-        return HF_ENOMEM;
-    member->pool = pool;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&member->id, NULL, run, member); /* it waits for the lock */
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code != 0) {
-        hfi_free(member);
-        return HF_ENOMEM;
-    }
-    member->next = pool->members;
-    pool->members = member;
-    pool->threads++;
-    pool->users++;
-    return 0;
 }
 
 static int refuse(struct hf_work *work) {

@@ -48,10 +48,22 @@ int hfi_outbox_open(struct hfi_outbox_file *file, struct hf_error *error) {
     file->inode = (uint64_t)status.st_ino;
     sqlite3_extended_result_codes(file->db, 1);
     sqlite3_busy_timeout(file->db, BUSY_MS);
+    if (file->deadline.limit_us == 0)
+        file->deadline.limit_us = hfi_ms_to_us(HFI_DEADLINE_MS);
+    hfi_deadline_watch(&file->deadline, file->db);
     sqlite3_db_config(file->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(file->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
     sqlite3_wal_autocheckpoint(file->db, 0);
     return 0;
+}
+
+/* The failure of a use, and its end. */
+static int fail(struct hfi_outbox_file *file, int native, struct hf_error *error) {
+    hfi_deadline_stop(&file->deadline);
+    if (!hfi_deadline_ended(&file->deadline, native))
+        return hfi_outbox_fail(error, file->db, native, file->path);
+    return hfi_fail(error, HF_EBUSY, file->path, "look at the triggers and views of the table " HF_OUTBOX_TABLE,
+                    "a statement " HFI_DEADLINE_TEXT);
 }
 
 /* Where the columns stand: the application may add, drop and reorder them at any time. */
@@ -76,6 +88,7 @@ static int64_t created(sqlite3_stmt *statement, const int *at) {
 int hfi_outbox_count(struct hfi_outbox_file *file, struct hf_outbox_view *view, struct hf_error *error) {
     sqlite3_stmt *statement;
     int at[HFI_OUTBOX_COLUMNS], code = 0;
+    hfi_deadline_start(&file->deadline);
     /* no column by its name: created_at may be missing, as for the relay */
     int native = sqlite3_prepare_v2(file->db,
                                     "SELECT (SELECT count(*) FROM main." HF_OUTBOX_TABLE "), * FROM main." HF_OUTBOX_TABLE
@@ -86,11 +99,12 @@ int hfi_outbox_count(struct hfi_outbox_file *file, struct hf_outbox_view *view, 
     if (native == SQLITE_ROW || native == SQLITE_DONE)
         code = find_columns(file, statement, at, error);
     else
-        code = hfi_outbox_fail(error, file->db, native, file->path);
+        code = fail(file, native, error);
     if (code == 0 && native == SQLITE_ROW) {
         view->rows = (uint64_t)sqlite3_column_int64(statement, 0);
         view->oldest_at_us = created(statement, at);
     }
+    hfi_deadline_stop(&file->deadline);
     sqlite3_finalize(statement);
     return code;
 }
@@ -122,10 +136,11 @@ int hfi_outbox_read(struct hfi_outbox_file *file, const struct hfi_outbox_judge 
     int at[HFI_OUTBOX_COLUMNS], code = 0;
     size_t bytes = 0;
     *count = 0;
+    hfi_deadline_start(&file->deadline);
     int native = sqlite3_prepare_v2(file->db, "SELECT rowid, * FROM main." HF_OUTBOX_TABLE " WHERE rowid > ?1 ORDER BY rowid", -1,
                                     &statement, NULL);
     if (native != SQLITE_OK)
-        return hfi_outbox_fail(error, file->db, native, file->path);
+        return fail(file, native, error);
     sqlite3_bind_int64(statement, 1, after);
     while (code == 0 && *count < room && bytes < BATCH_BYTES && (native = sqlite3_step(statement)) == SQLITE_ROW) {
         if (*count == 0) /* after the first step: the schema cannot change under it any more */
@@ -144,7 +159,8 @@ int hfi_outbox_read(struct hfi_outbox_file *file, const struct hfi_outbox_judge 
         ++*count;
     }
     if (code == 0 && native != SQLITE_ROW && native != SQLITE_DONE)
-        code = hfi_outbox_fail(error, file->db, native, file->path);
+        code = fail(file, native, error);
+    hfi_deadline_stop(&file->deadline);
     sqlite3_finalize(statement); /* and the read lock is gone */
     return code;
 }
@@ -153,6 +169,7 @@ int hfi_outbox_read(struct hfi_outbox_file *file, const struct hfi_outbox_judge 
 static int change(struct hfi_outbox_file *file, const char *sql, const struct hfi_outbox_row *rows, size_t count,
                   bool nameless, struct hf_error *error) {
     sqlite3_stmt *statement = NULL;
+    hfi_deadline_start(&file->deadline);
     int native = sqlite3_exec(file->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (native == SQLITE_OK)
         native = sqlite3_prepare_v2(file->db, sql, -1, &statement, NULL);
@@ -164,9 +181,10 @@ static int change(struct hfi_outbox_file *file, const char *sql, const struct hf
         native = sqlite3_step(statement);
         native = native == SQLITE_DONE ? sqlite3_reset(statement) : sqlite3_extended_errcode(file->db);
     }
+    hfi_deadline_stop(&file->deadline); /* a commit is never ended half-way */
     if (native == SQLITE_OK)
         native = sqlite3_exec(file->db, "COMMIT", NULL, NULL, NULL);
-    int code = native == SQLITE_OK ? 0 : hfi_outbox_fail(error, file->db, native, file->path);
+    int code = native == SQLITE_OK ? 0 : fail(file, native, error);
     sqlite3_finalize(statement);
     if (!sqlite3_get_autocommit(file->db))
         sqlite3_exec(file->db, "ROLLBACK", NULL, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include "holdfast/outbox.h"
 #include "jobs/rulebook.h"
+#include "jobs/store/deadline.h"
 #include "jobs/store.h"
 
 /*
@@ -71,6 +72,7 @@ struct hfi_outbox_file {
     const char *path;
     sqlite3 *db; /* NULL: not open */
     uint64_t device, inode;
+    struct hfi_deadline deadline; /* of each use; limit_us 0 becomes HFI_DEADLINE_MS at the open (I10) */
 };
 /* `sqlite:PATH` or a path. */
 const char *hfi_outbox_path(const char *file);
