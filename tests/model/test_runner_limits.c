@@ -242,6 +242,87 @@ static void aging_lifts_an_old_job(void **state) {
     }
 }
 
+/* ------------------------------------------------------------------ the order */
+
+#define ORDERED 240
+#define AT_ONCE (5 * INT64_C(1000)) /* what came or ended so shortly before a start may not be known yet */
+
+struct ordered {
+    int64_t id, due_us, started_us, ended_us;
+    int32_t priority, key, order;
+};
+
+static void put_ordered(struct limited *world, struct ordered *jobs, size_t index) {
+    static const char *const queues[] = {"critical", "default"};
+    struct ordered *job = &jobs[index];
+    char payload[32], key[2] = {0};
+    job->order = hfi_random_below(&world->random, 3) != 0;
+    job->key = (int32_t)hfi_random_below(&world->random, 5) - 1;
+    job->priority = (int32_t)hfi_random_below(&world->random, 10);
+    job->due_us = wall(world) + (int64_t)hfi_random_below(&world->random, 3000) * 1000;
+    snprintf(payload, sizeof payload, "%c%c%06zu", job->key < 0 ? '-' : (char)('0' + job->key), queues[job->order][0], index);
+    struct hf_job_spec spec = hf_job_of(hfi_random_below(&world->random, 2) ? "order" : "parcel", payload);
+    key[0] = payload[0];
+    spec.queue = queues[job->order];
+    spec.priority = job->priority;
+    spec.run_at_us = job->due_us;
+    spec.limit_name = job->key < 0 ? NULL : "tenant";
+    spec.limit_key = job->key < 0 ? NULL : key;
+    job->id = stage_put(&world->stage, &spec);
+}
+
+static bool goes_before(const struct ordered *one, const struct ordered *other) {
+    if (one->order != other->order)
+        return one->order < other->order;
+    if (one->priority != other->priority)
+        return one->priority > other->priority;
+    return one->due_us != other->due_us ? one->due_us < other->due_us : one->id < other->id;
+}
+
+/* Had its key a place, beyond doubt, when another one started? */
+static bool had_place(const struct ordered *jobs, const struct ordered *job, int64_t at_us, uint32_t places) {
+    uint32_t running = 0;
+    for (size_t i = 0; i < ORDERED && job->key >= 0; i++)
+        running += jobs[i].key == job->key && jobs[i].started_us <= at_us && jobs[i].ended_us > at_us - AT_ONCE;
+    return running < places;
+}
+
+/*
+ * 3.4: whatever its type and limit key, the job that starts is the first in order of those that might: by strict queue,
+ * priority, due time, id; below a higher queue only when that has nothing that may start; and all of them start.
+ */
+static void the_best_that_may_start_is_the_one_that_does(void **state) {
+    (void)state;
+    static struct limited world;
+    static struct ordered jobs[ORDERED];
+    open_world(&world, "order");
+    memset(jobs, 0, sizeof jobs);
+    world.policy.bulkhead_max = 3; /* these places are what all of them wait for */
+    world.queues[2].order = 1;
+    world.queues[0].order = 2;
+    for (size_t i = 0; i < ORDERED; i++)
+        put_ordered(&world, jobs, i);
+    stage_begin(&world.stage, 0, &world.options);
+    stage_advance(&world.stage, 300 * SECOND);
+    assert_int_equal(stage_jobs(&world.stage).succeeded, ORDERED);
+    assert_int_equal(hfi_scripted_started(world.stage.scripted), ORDERED);
+    for (uint64_t i = 0; i < ORDERED; i++) {
+        const struct hfi_script_record *record = hfi_scripted_record(world.stage.scripted, i);
+        jobs[world.serial[i]].started_us = record->started.us;
+        jobs[world.serial[i]].ended_us = record->ended.us;
+    }
+    int64_t ahead_us = wall(&world) - world.stage.scheduler->ops->mono(world.stage.scheduler).us;
+    for (size_t i = 0; i < ORDERED; i++)
+        for (size_t other = 0; other < ORDERED; other++) {
+            int64_t at_us = jobs[i].started_us;
+            if (jobs[other].started_us > at_us && jobs[other].due_us <= at_us + ahead_us - AT_ONCE &&
+                goes_before(&jobs[other], &jobs[i]) && had_place(jobs, &jobs[other], at_us, 2))
+                fail_msg("job %zu (order %d, priority %d) started before job %zu (order %d, priority %d)", i, jobs[i].order,
+                         jobs[i].priority, other, jobs[other].order, jobs[other].priority);
+        }
+    stage_close(&world.stage);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_keys_places_hold_for_all_nodes),
@@ -254,6 +335,7 @@ int main(void) {
         cmocka_unit_test(a_pause_ends_at_its_time),
         cmocka_unit_test(weights_share_what_there_is),
         cmocka_unit_test(aging_lifts_an_old_job),
+        cmocka_unit_test(the_best_that_may_start_is_the_one_that_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }
