@@ -221,7 +221,6 @@ static int scan(struct hfi_claim *claim, struct hfi_claim_lane *lane, int priori
     sqlite3_bind_int64(due, 1, lane->admitted->lane);
     sqlite3_bind_int(due, 2, priority);
     sqlite3_bind_int64(due, 3, lane->next[priority].run_at_us);
-    sqlite3_bind_int64(due, 4, lane->next[priority].id);
     lane->next[priority].run_at_us = INT64_MAX;
     lane->next[priority].due = false;
     while (hfi_sql_row(store, due) && take_or_stop(claim, lane, priority, run, due, first))

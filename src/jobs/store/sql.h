@@ -115,7 +115,7 @@
     X(CLAIM_HEAD, "SELECT priority, run_at_us, id, expires_at_us > 0 AND expires_at_us <= ?3 FROM jobs "               \
                   "WHERE state = 0 AND lane = ?1 AND priority < ?2 ORDER BY priority DESC, run_at_us, id")             \
     X(CLAIM_DUE, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.lane = ?1 AND j.priority = ?2 "       \
-                 "AND (j.run_at_us, j.id) >= (?3, ?4) ORDER BY j.run_at_us, j.id")                                     \
+                 "AND j.run_at_us >= ?3 ORDER BY j.run_at_us, j.id")                                                   \
     X(LANE_DUE, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.state = 0 AND j.lane = ?1 AND j.run_at_us <= ?2 "      \
                 "ORDER BY j.priority DESC, j.run_at_us, j.id LIMIT ?3")                                                \
     X(JOB_LOAD, "SELECT " HFI_JOB_COLUMNS HFI_JOB_FROM "WHERE j.id = ?1")                                              \
