@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "assembly/sinks.h"
 #include "assembly/client.h"
 #include "assembly/ladder.h"
 #include "assembly/runner_state.h"
@@ -67,25 +68,6 @@ int hfi_options_copy_limits(struct hfi_keep *keep, const struct hf_runner_option
     return 0;
 }
 
-static int copy_webhooks(struct hf_runner *runner, const struct hf_runner_options *given) {
-    size_t count = given->sink_count;
-    struct hf_sink_options *webhooks = hfi_keep_alloc(&runner->keep, (count + 1) * sizeof *webhooks);
-    if (webhooks == NULL)
-        return HF_ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        const struct hf_sink_options *from = hfi_option_at(given->sinks, given->sinks->size, i);
-        hf_sink_options_init(&webhooks[i]);
-        memcpy(&webhooks[i], from, from->size < sizeof *webhooks ? from->size : sizeof *webhooks);
-        webhooks[i].size = (uint32_t)sizeof *webhooks;
-        webhooks[i].name = hfi_keep_text(&runner->keep, from->name);
-        webhooks[i].url = hfi_keep_text(&runner->keep, from->url);
-        if ((from->name != NULL && webhooks[i].name == NULL) || (from->url != NULL && webhooks[i].url == NULL))
-            return HF_ENOMEM;
-    }
-    runner->options.sinks = webhooks;
-    return 0;
-}
-
 static int copy_options(struct hf_runner *runner, const struct hf_runner_options *given) {
     struct hf_runner_options *options = &runner->options;
     char host[256] = "";
@@ -105,7 +87,7 @@ static int copy_options(struct hf_runner *runner, const struct hf_runner_options
     int code = hfi_options_copy_queues(&runner->keep, given, options);
     if (code == 0)
         code = hfi_options_copy_limits(&runner->keep, given, options);
-    return code != 0 ? code : copy_webhooks(runner, given);
+    return code != 0 ? code : hfi_sinks_copy(&runner->keep, given, options);
 }
 
 static int check(const struct hf_runner_options *options, struct hf_error *error) {

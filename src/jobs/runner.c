@@ -259,8 +259,8 @@ static int make_alerts(struct hfi_runner *runner, struct hf_error *error) {
     size_t made = 0;
     const char *at = (const char *)runner->options->sinks;
     for (; made < count && code == 0; at += runner->options->sinks->size) {
-        code = hfi_webhook_new(runner->scheduler, runner->parts.transport,
-                               (const struct hf_sink_options *)(const void *)at, &sinks[made], error);
+        code = hfi_sink_new(runner->scheduler, runner->parts.transport,
+                            (const struct hf_sink_options *)(const void *)at, &sinks[made], error);
         made += code == 0;
     }
     struct hfi_alerts_options options = {.scheduler = runner->scheduler, .writer = runner->writer, .sinks = sinks,

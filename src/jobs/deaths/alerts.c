@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-#define AT_ONCE 8          /* tries of one sink on their way */
+#define AT_ONCE HFI_SINK_AT_ONCE
 #define LOOK_EVERY_MS 5000 /* rows that others left: a node that went away between death and alert */
 #define LEASE_MARGIN_MS 20000
 #define END_RETRY_MS 1000
@@ -205,7 +205,7 @@ static void looked(struct hfi_op *op, void *user) {
     if (!alerts->stopped) {
         bool again = pump->again || count == pump->op.limit;
         pump->again = false;
-        if (again && pump->used < AT_ONCE)
+        if (again && pump->used < pump->sink->at_once)
             look(pump);
         else
             sleep_until_due(pump);
@@ -220,7 +220,7 @@ static void look(struct pump *pump) {
         pump->again = true;
         return;
     }
-    if (pump->used == AT_ONCE || alerts->stopped || alerts->node == 0)
+    if (pump->used >= pump->sink->at_once || alerts->stopped || alerts->node == 0)
         return; /* the next free slot looks */
     memset(op, 0, sizeof *op);
     op->sinks = &pump->name;
@@ -228,7 +228,7 @@ static void look(struct pump *pump) {
     op->node = alerts->node;
     op->lease_ms = lease_ms(pump);
     op->now = scheduler_of(pump)->ops->wall(scheduler_of(pump));
-    op->limit = (uint32_t)(AT_ONCE - pump->used);
+    op->limit = (uint32_t)(pump->sink->at_once - pump->used);
     op->next_due_us = INT64_MAX;
     op->op.kind = HFI_OP_ALERTS;
     op->op.home = scheduler_of(pump);

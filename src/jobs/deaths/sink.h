@@ -10,8 +10,8 @@
 #include "resilience/transport.h"
 
 /*
- * Where an alert goes. One try at a time per `send`, several may be on their way; each ends within its own budget of
- * time. A sink passes no breaker and never retries: the sender's durable rows do (J3). Loop thread.
+ * Where an alert goes. Up to `at_once` tries may be on their way; each ends within its own budget of time. A sink passes
+ * no breaker and never retries: the sender's durable rows do (J3). Loop thread.
  */
 struct hfi_sink;
 struct hfi_sink_try; /* of the sink */
@@ -26,14 +26,28 @@ struct hfi_sink_ops {
     void (*cancel)(struct hfi_sink *self, struct hfi_sink_try *try); /* no callback after it */
     void (*close)(struct hfi_sink *self); /* no try is left */
 };
+#define HFI_SINK_AT_ONCE 8
 struct hfi_sink {
     const struct hfi_sink_ops *ops;
     char name[64];
     int64_t budget_ms; /* of one try */
+    size_t at_once;    /* at most HFI_SINK_AT_ONCE */
 };
+
+/* The options, whole, with what is wrong and how to mend it: HF_ECONFIG. */
+int hfi_sink_check(const struct hf_sink_options *options, struct hf_error *error);
+/* `options` live as long as the sink. `transport` is for webhooks alone. */
+int hfi_sink_new(struct hfi_scheduler *scheduler, struct hfi_transport *transport, const struct hf_sink_options *options,
+                 struct hfi_sink **sink, struct hf_error *error);
 
 /* One POST with `text` and `content`, error type only, never its message [S0.25]. */
 int hfi_webhook_new(struct hfi_scheduler *scheduler, struct hfi_transport *transport,
                     const struct hf_sink_options *options, struct hfi_sink **sink, struct hf_error *error);
+/* One message by SMTP, on a thread of its own. */
+int hfi_mail_new(struct hfi_scheduler *scheduler, const struct hf_sink_options *options, struct hfi_sink **sink,
+                 struct hf_error *error);
+/* One process, with the alert on stdin. */
+int hfi_command_new(struct hfi_scheduler *scheduler, const struct hf_sink_options *options, struct hfi_sink **sink,
+                    struct hf_error *error);
 
 #endif

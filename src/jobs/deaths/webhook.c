@@ -3,10 +3,11 @@
  * The webhook sink: one POST per alert, straight through the transport, with a budget of its own. Carries the error type
  * and never its message [S0.25]; the address is a secret and never appears in logs or errors. Loop thread.
  */
-#include <string.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/deaths/render.h"
 #include "jobs/deaths/sink.h"
 #include "jobs/deaths/wording.h"
 #include "resilience/classify.h"
@@ -20,7 +21,8 @@ struct webhook {
     struct hfi_sink sink;
     struct hfi_scheduler *scheduler;
     struct hfi_transport *transport;
-    char *url;
+    const struct hf_sink_options *options;
+    struct hfi_signing *signing; /* NULL: unsigned */
 };
 
 struct hfi_sink_try {
@@ -28,24 +30,29 @@ struct hfi_sink_try {
     struct hfi_attempt *attempt;
     struct hfi_timer timer;
     struct hfi_bytes body;
+    char id[32]; /* what it is signed under */
     hfi_sink_fn done;
     void *user;
 };
 
 /* A chat's limit on `content` is 2,000 characters; `text` may be longer, and `causes` is whole. */
-static void fill_text(const struct hfi_alert *alert, const char *name, size_t room, struct hfi_bytes *body) {
+static void fill_text(const struct hf_sink_options *options, const struct hfi_alert *alert, const char *name,
+                      size_t room, struct hfi_bytes *body) {
     struct hfi_bytes text;
     hfi_bytes_init(&text, BODY_MAX);
-    hfi_alert_summary(&text, alert, room);
+    if (options->text && alert->kind != HF_ALERT_DIGEST)
+        hfi_render(&text, options->text, alert, HFI_PLACE_TEXT);
+    else
+        hfi_alert_summary(&text, alert, room);
     hfi_alert_json_field(body, name, text.data == NULL ? "" : text.data);
     body->failed = body->failed || text.failed;
     hfi_bytes_free(&text);
 }
 
-static void fill_body(const struct hfi_alert *alert, struct hfi_bytes *body) {
+static void fill_body(const struct hf_sink_options *options, const struct hfi_alert *alert, struct hfi_bytes *body) {
     hfi_alert_json(body, alert);
-    fill_text(alert, "text", TEXT_ROOM, body);
-    fill_text(alert, "content", CONTENT_ROOM, body);
+    fill_text(options, alert, "text", TEXT_ROOM, body);
+    fill_text(options, alert, "content", CONTENT_ROOM, body);
     hfi_bytes_text(body, "}");
 }
 
@@ -83,7 +90,7 @@ static void out_of_time(struct hfi_timer *timer, void *user) {
 static int begin(struct webhook *webhook, struct hfi_sink_try *try) {
     static const struct hf_header headers[] = {{"Content-Type", "application/json"}, {"User-Agent", "holdfast"}};
     struct hfi_attempt_spec spec = {
-        .url = webhook->url,
+        .url = webhook->options->url,
         .method = "POST",
         .headers = headers,
         .header_count = sizeof headers / sizeof *headers,
@@ -92,6 +99,9 @@ static int begin(struct webhook *webhook, struct hfi_sink_try *try) {
         .connect_timeout_ms = webhook->sink.budget_ms,
         .backstop_ms = webhook->sink.budget_ms + 30000,
         .response_limit = ANSWER_MAX,
+        .deny_private = webhook->options->deny_private_networks,
+        .signing = webhook->signing,
+        .message_id = try->id,
     };
     struct hfi_scheduler *scheduler = webhook->scheduler;
     struct hf_mono until = hfi_mono_after_ms(scheduler->ops->mono(scheduler), webhook->sink.budget_ms);
@@ -109,8 +119,9 @@ static int send(struct hfi_sink *self, const struct hfi_alert *alert, hfi_sink_f
     try->done = done;
     try->user = user;
     hfi_timer_init(&try->timer, out_of_time, try);
+    snprintf(try->id, sizeof try->id, "alert-%lld", (long long)alert->id);
     hfi_bytes_init(&try->body, BODY_MAX);
-    fill_body(alert, &try->body);
+    fill_body(webhook->options, alert, &try->body);
     int code = try->body.failed ? HF_ENOMEM : begin(webhook, try);
     if (code != 0) {
         free_try(try);
@@ -130,7 +141,7 @@ static void cancel(struct hfi_sink *self, struct hfi_sink_try *try) {
 
 static void close_sink(struct hfi_sink *self) {
     struct webhook *webhook = (struct webhook *)(void *)self;
-    hfi_free(webhook->url);
+    hfi_signing_free(webhook->signing);
     hfi_free(webhook);
 }
 
@@ -138,26 +149,21 @@ static const struct hfi_sink_ops webhook_ops = {send, cancel, close_sink};
 
 int hfi_webhook_new(struct hfi_scheduler *scheduler, struct hfi_transport *transport,
                     const struct hf_sink_options *options, struct hfi_sink **sink, struct hf_error *error) {
-    if (options->name == NULL || options->name[0] == '\0')
-        return hfi_fail(error, HF_ECONFIG, "webhook", "name it", "it has no name");
-    if (options->url == NULL ||
-        (strncmp(options->url, "https://", 8) != 0 && strncmp(options->url, "http://", 7) != 0))
-        return hfi_fail(error, HF_ECONFIG, options->name, "use an http or https address", "its address is not one");
-    if (options->timeout_ms < 1)
-        return hfi_fail(error, HF_ECONFIG, options->name, NULL, "its time limit has to be at least 1ms");
     struct webhook *webhook = hfi_alloc(sizeof *webhook);
-    char *url = hfi_strdup(options->url);
-    if (webhook == NULL || url == NULL) {
-        hfi_free(webhook);
-        hfi_free(url);
+    if (webhook == NULL)
         return hfi_fail(error, HF_ENOMEM, options->name, NULL, "no memory");
+    int code = options->signing_secret_count == 0 ? 0
+                                                  : hfi_signing_new(options->signing_secrets, options->signing_secret_count,
+                                                                    options->name, &webhook->signing, error);
+    if (code != 0) {
+        hfi_free(webhook);
+        return code;
     }
     webhook->sink.ops = &webhook_ops;
-    webhook->sink.budget_ms = options->timeout_ms;
-    hfi_text_copy(webhook->sink.name, sizeof webhook->sink.name, options->name);
+    webhook->sink.at_once = HFI_SINK_AT_ONCE;
     webhook->scheduler = scheduler;
     webhook->transport = transport;
-    webhook->url = url;
+    webhook->options = options;
     *sink = &webhook->sink;
     return 0;
 }

@@ -21,6 +21,9 @@ struct hfi_child {
  * is left, and sent is NO unless one ran.
  */
 int hfi_child_make(const struct hf_work *work, struct hfi_child *child, struct hf_outcome *outcome);
+/* The descriptor, or a copy above 2, so that moving it to 0, 1 or 2 in the child cannot hit another one; -1 stays. */
+int hfi_lift(int fd);
+bool hfi_write_all(int fd, const char *data, size_t left); /* false: errno */
 /* What a child is made of. */
 struct hfi_spawn {
     char **command, **variables;

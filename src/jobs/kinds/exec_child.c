@@ -26,8 +26,7 @@
 
 #define RETRY_MS 1000 /* processes and descriptors come back within seconds */
 
-/* Above 2, so that moving it to 0, 1 or 2 in the child cannot hit another one. */
-static int lift(int fd) {
+int hfi_lift(int fd) {
     if (fd < 0 || fd > 2)
         return fd;
     int lifted = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -43,7 +42,7 @@ static void drop(int *fd) {
     *fd = -1;
 }
 
-static bool write_all(int fd, const char *data, size_t left) {
+bool hfi_write_all(int fd, const char *data, size_t left) {
     while (left > 0) {
         ssize_t written = write(fd, data, left);
         if (written < 0 && errno == EINTR)
@@ -64,16 +63,16 @@ static bool write_input(int fd, const struct hf_work *work) {
     bool written = true;
     if (work->type->options.isolate == HF_ISOLATE_PROCESS) {
         bool packed = hfi_isolated_pack(work, &head);
-        written = packed && write_all(fd, head.data, head.length);
+        written = packed && hfi_write_all(fd, head.data, head.length);
         hfi_bytes_free(&head);
         if (!packed)
             errno = ENOMEM;
     }
-    return written && write_all(fd, work->job->payload, work->job->payload_length);
+    return written && hfi_write_all(fd, work->job->payload, work->job->payload_length);
 }
 
 static int payload_file(const struct hf_work *work) {
-    int fd = lift(memfd_create("holdfast-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    int fd = hfi_lift(memfd_create("holdfast-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd >= 0 && !write_input(fd, work)) {
         int saved = errno;
         drop(&fd);
@@ -91,7 +90,7 @@ static int talk_pipe(int *ours, int *theirs) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return -1;
     *ours = ends[0];
-    *theirs = lift(ends[1]);
+    *theirs = hfi_lift(ends[1]);
     return *theirs < 0 || fcntl(*ours, F_SETFL, O_NONBLOCK) != 0 ? -1 : 0;
 }
 
@@ -101,7 +100,7 @@ static int output_pipe(int *ours, int *theirs) {
     if (pipe2(ends, O_CLOEXEC) != 0)
         return -1;
     *ours = ends[0];
-    *theirs = lift(ends[1]);
+    *theirs = hfi_lift(ends[1]);
     return *theirs < 0 || fcntl(*ours, F_SETFL, O_NONBLOCK) != 0 ? -1 : 0;
 }
 

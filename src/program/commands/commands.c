@@ -21,6 +21,8 @@ const struct hfi_command *const hfi_commands[] = {
     &hfi_command_dead_task_list,
     &hfi_command_dead_task_show,
     &hfi_command_dead_task_cancel,
+    &hfi_command_alert_list,
+    &hfi_command_alert_test,
     &hfi_command_queue_list,
     &hfi_command_queue_pause,
     &hfi_command_queue_resume,

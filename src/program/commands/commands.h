@@ -23,6 +23,8 @@ extern const struct hfi_command hfi_command_dead_import;
 extern const struct hfi_command hfi_command_dead_task_list;
 extern const struct hfi_command hfi_command_dead_task_show;
 extern const struct hfi_command hfi_command_dead_task_cancel;
+extern const struct hfi_command hfi_command_alert_list;
+extern const struct hfi_command hfi_command_alert_test;
 extern const struct hfi_command hfi_command_queue_list;
 extern const struct hfi_command hfi_command_queue_pause;
 extern const struct hfi_command hfi_command_queue_resume;

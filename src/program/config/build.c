@@ -218,15 +218,46 @@ static void build_types(struct hfi_config *config) {
     config->runner.type_count = count;
 }
 
-static void build_webhooks(struct hfi_config *config) {
+void hfi_config_sink(const struct hfi_alert_setting *from, struct hf_sink_options *to) {
+    hf_sink_options_init(to);
+    to->name = from->item.name;
+    to->collapse_ms = from->collapse_ms;
+    if (from->server || from->from || from->to.count > 0) {
+        to->kind = HF_SINK_MAIL;
+        to->timeout_ms = from->mail_timeout_ms;
+        to->text = from->mail_text;
+    } else if (from->command.count > 0) {
+        to->kind = HF_SINK_COMMAND;
+        to->timeout_ms = from->command_timeout_ms;
+    } else {
+        to->timeout_ms = from->webhook_timeout_ms;
+        to->text = from->webhook_text;
+    }
+    to->url = from->url;
+    to->signing_secrets = from->signing_secrets.items;
+    to->signing_secret_count = from->signing_secrets.count;
+    to->deny_private_networks = from->private_networks == 1;
+    to->server = from->server;
+    to->from = from->from;
+    to->to = from->to.items;
+    to->to_count = from->to.count;
+    to->user = from->user;
+    to->password = from->password;
+    to->subject = from->subject;
+    to->ca_file = from->ca_file;
+    to->tls = from->mail_tls;
+    to->command = from->command.items;
+    to->command_length = from->command.count;
+    to->detail = from->detail;
+}
+
+static void build_sinks(struct hfi_config *config) {
     const struct hfi_alert_setting *from = config->settings.alerts.items;
     size_t count = config->settings.alerts.count;
     struct hf_sink_options *to = hfi_arena_array(&config->arena, count + 1, sizeof *to);
     for (size_t i = 0; i < count; i++) {
-        hf_sink_options_init(&to[i]);
-        to[i].name = from[i].item.name;
-        to[i].url = from[i].url;
-        to[i].timeout_ms = from[i].timeout_ms;
+        hfi_config_sink(&from[i], &to[i]);
+        to[i].ca_file = from[i].ca_file ? beside(config, from[i].ca_file) : NULL;
     }
     config->runner.sinks = to;
     config->runner.sink_count = count;
@@ -292,7 +323,7 @@ void hfi_config_build(struct hfi_config *config) {
     build_queues(config);
     build_limits(config);
     build_types(config);
-    build_webhooks(config);
+    build_sinks(config);
     build_outboxes(config);
     hfi_config_build_forwards(config);
 }

@@ -89,4 +89,9 @@ void hfi_config_build(struct hfi_config *config);
 void hfi_config_verify_forwards(struct hfi_config *config, struct hfi_binding *binding);
 void hfi_config_build_forwards(struct hfi_config *config);
 
+struct hfi_alert_setting;
+struct hf_sink_options;
+/* The library's options of one sink; its texts are the setting's. */
+void hfi_config_sink(const struct hfi_alert_setting *from, struct hf_sink_options *to);
+
 #endif

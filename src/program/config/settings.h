@@ -128,8 +128,18 @@ struct hfi_forward_setting {
 };
 struct hfi_alert_setting {
     struct hfi_item item;
-    const char *url;
-    int64_t timeout_ms;
+    int64_t collapse_ms;
+    const char *url, *webhook_text;
+    struct hfi_texts signing_secrets;
+    int private_networks;
+    int64_t webhook_timeout_ms;
+    const char *server, *from, *user, *password, *subject, *mail_text, *ca_file;
+    struct hfi_texts to;
+    int mail_tls;
+    int64_t mail_timeout_ms;
+    struct hfi_texts command;
+    bool detail;
+    int64_t command_timeout_ms;
 };
 
 struct hfi_settings {

@@ -295,6 +295,33 @@ static void check_outbox_file(struct hfi_binding *binding, const struct hfi_sett
                            "it is the file of the outbox `%.120s`", outboxes[i].item.name);
 }
 
+/* What a sink has to be the library knows; secrets that were not read are not looked at, nor shown by a complaint. */
+static void check_sink(struct hfi_binding *binding, const struct hfi_alert_setting *alert) {
+    const char *const places[] = {"webhook", "mail", "command"};
+    struct hf_sink_options sink;
+    struct hf_error error;
+    int count = 0;
+    for (int i = 0; i < 3; i++)
+        count += hfi_tree_child(alert->item.node, places[i]) != NULL;
+    if (count != 1) {
+        hfi_bind_error(binding, "config.sink", alert->item.node, "give it one of webhook, mail, command",
+                       count == 0 ? "it says nowhere where its alerts go" : "it names more than one kind");
+        return;
+    }
+    hfi_config_sink(alert, &sink);
+    bool secret = sink.kind == HF_SINK_WEBHOOK || sink.user || sink.password;
+    if ((secret && !binding->secrets) || (sink.kind == HF_SINK_WEBHOOK && !sink.url))
+        return; /* not read, or said already */
+    if (sink.kind == HF_SINK_WEBHOOK && !is_web_url(sink.url)) {
+        hfi_bind_error(binding, "config.url", at(&alert->item, "webhook.url"), "write https://…",
+                       "it is not an http or https URL");
+        return;
+    }
+    hf_error_init(&error);
+    if (hf_sink_check(&sink, &error) != 0)
+        hfi_bind_error(binding, "config.sink", at(&alert->item, places[sink.kind]), error.fix, "%s", error.why);
+}
+
 void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
     const struct hfi_settings *settings = &config->settings;
     const struct hfi_downstream_setting *downstreams = settings->downstreams.items;
@@ -308,11 +335,8 @@ void hfi_config_verify(struct hfi_config *config, struct hfi_binding *binding) {
         check_job(binding, config, &jobs[i]);
     for (size_t i = 0; i < settings->jobs.count; i++)
         check_never_retry(binding, &jobs[i].never_retry, at(&jobs[i].item, "never_retry"));
-    /* The url is a secret: the complaint does not show it. */
     for (size_t i = 0; i < settings->alerts.count; i++)
-        if (alerts[i].url && binding->secrets && !is_web_url(alerts[i].url))
-            hfi_bind_error(binding, "config.url", at(&alerts[i].item, "webhook.url"), "write https://…",
-                           "it is not an http or https URL");
+        check_sink(binding, &alerts[i]);
     const struct hfi_outbox_setting *outboxes = settings->outboxes.items;
     for (size_t i = 0; i < settings->outboxes.count; i++)
         check_outbox(binding, &outboxes[i]);

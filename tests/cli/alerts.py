@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`holdfast alert test` against scripted SMTP and HTTP servers and a command [S0.25 S0.26 S0.27]: what goes out, word by word,
+each answer of the dialogue refused, cut and hung, a hostile configuration refused; and `holdfast alert list`."""
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+program = os.path.abspath(sys.argv[1])
+
+
+class Smtp:
+    """One dialogue at a time. `odd` maps a command to an answer, to 'hang' or to 'cut'."""
+
+    def __init__(self, odd=None):
+        self.odd, self.heard, self.mail = odd or {}, [], None
+        self.socket = socket.create_server(('127.0.0.1', 0))
+        self.port = self.socket.getsockname()[1]
+        self.kept = []
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            peer, _ = self.socket.accept()
+            self.kept.append(peer)
+            try:
+                self.talk(peer, peer.makefile('rb'))
+            except OSError:
+                pass
+
+    def say(self, peer, stage, answer):
+        odd = self.odd.get(stage, answer)
+        if odd == 'hang':
+            return False
+        if odd == 'cut':
+            peer.shutdown(socket.SHUT_RDWR)
+            return False
+        peer.sendall(odd.encode() + b'\r\n')
+        return True
+
+    def talk(self, peer, lines):
+        if not self.say(peer, 'greeting', '220 mail.example ESMTP'):
+            return
+        while True:
+            line = lines.readline().decode()
+            if not line:
+                return
+            self.heard.append(line.strip())
+            word = line.split()[0].upper()
+            answer = {'EHLO': '250-mail.example\r\n250 8BITMIME', 'DATA': '354 go on', 'QUIT': '221 bye'}.get(word, '250 ok')
+            if not self.say(peer, word, answer):
+                return
+            if word == 'DATA' and 'DATA' not in self.odd:
+                text = b''
+                while not text.endswith(b'\r\n.\r\n'):
+                    text += lines.readline()
+                self.mail = text[:-3].decode('ascii')
+                if not self.say(peer, 'body', '250 queued'):
+                    return
+            if word == 'QUIT':
+                peer.close()
+                return
+
+
+def run(text, *words):
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, 'holdfast.yaml'), 'w') as file:
+            file.write('store: sqlite:jobs.db\n' + text)
+        began = time.monotonic()
+        done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr, time.monotonic() - began
+
+
+def mail(port, more=''):
+    return ('alerts: {ops: {mail: {server: "smtp://127.0.0.1:%d", from: holdfast@example.org, to: [a@example.org, b@example.org], '
+            'tls: none, timeout: 1s%s}}}\n' % (port, more))
+
+
+def expect(what, good):
+    if not good:
+        sys.exit('wrong: %s' % (what,))
+
+
+def mails():
+    server = Smtp()
+    code, out, err, _ = run(mail(server.port), 'alert', 'test', 'ops')
+    expect((code, out, err), code == 0 and 'took the test alert' in out)
+    expect(server.heard, [line.split(' ')[0] for line in server.heard] == ['EHLO', 'MAIL', 'RCPT', 'RCPT', 'DATA', 'QUIT'])
+    head, body = server.mail.split('\r\n\r\n', 1)
+    for line in ('From: holdfast@example.org', 'To: a@example.org,\r\n b@example.org', 'Subject: ', 'Date: ', 'MIME-Version: 1.0',
+                 'Message-ID: <alert-0.', 'Content-Transfer-Encoding: quoted-printable'):
+        expect(head, line in head)
+    expect(body, 'This is a test' in body and all(len(line) <= 78 for line in server.mail.split('\r\n')))
+    expect(server.mail, '\n' not in server.mail.replace('\r\n', ''))
+    # a template of several lines cannot become a header, nor end the mail
+    server = Smtp()
+    code, out, err, _ = run(mail(server.port, ', subject: "a\\r\\nBcc: x@example.org \u00fc {type}", text: ".\\n.\\nfine {message} ="'),
+                            'alert', 'test', 'ops')
+    expect((code, err), code == 0)
+    expect(server.mail, 'Bcc' not in server.mail.split('\r\n\r\n')[0] and '=2E\r\n=2E\r\nfine' in server.mail and '=3D' in server.mail)
+    # QUIT that is never answered costs nothing: it was delivered
+    server = Smtp({'QUIT': 'hang'})
+    code, out, err, took = run(mail(server.port), 'alert', 'test', 'ops')
+    expect(('quit', code, err, took), code == 0)
+
+
+def refusals():
+    for stage in ('greeting', 'EHLO', 'MAIL', 'DATA', 'body'):
+        for odd, word in (('451 later', 'smtp.451'), ('554 never', 'smtp.554'), ('hang', 'timeout.alert'), ('cut', None)):
+            if stage == 'EHLO' and odd not in ('hang', 'cut'):
+                continue  # libcurl says HELO then, and goes on
+            server = Smtp({stage: odd})
+            code, out, err, _ = run(mail(server.port), 'alert', 'test', 'ops')
+            expect((stage, odd, code, out, err), code == 1 and 'was not delivered' in err and (word is None or word in err))
+    code, out, err, _ = run(mail(Smtp().port).replace('tls: none', 'tls: required'), 'alert', 'test', 'ops')
+    expect((code, err), code == 1 and 'smtp.no_starttls' in err)
+
+
+def commands():
+    with tempfile.TemporaryDirectory() as folder:
+        script, found = os.path.join(folder, 'take'), os.path.join(folder, 'found')
+        with open(script, 'w') as file:
+            file.write('#!/bin/sh\nprintf "%%s\\n" "$@" > %s; cat >> %s; exit ${1#code}\n' % (found, found))
+        os.chmod(script, 0o755)
+        line = 'alerts: {hook: {command: {run: [%s, code%d, "{error_type}", "x {class}"], timeout: 5s}}}\n'
+        code, out, err, _ = run(line % (script, 0), 'alert', 'test', 'hook')
+        expect((code, out, err), code == 0)
+        words = open(found).read().split('\n', 3)
+        expect(words, words[:3] == ['code0', 'test.alert', 'x permanent'])
+        alert = json.loads(words[3])
+        expect(alert, alert['error_type'] == 'test.alert' and 'message' not in alert)
+        code, out, err, _ = run(line % (script, 3), 'alert', 'test', 'hook')
+        expect((code, err), code == 1 and 'exit.3' in err)
+
+
+def refused():
+    for text, why in (('alerts: {a: {collapse: 5m}}\n', 'it says nowhere'),
+                      ('alerts: {a: {mail: {server: "smtp://m", from: "x\\r\\n@y", to: [a@b]}}}\n', 'from is no address'),
+                      ('alerts: {a: {mail: {server: "smtp://m", from: x@y, to: []}}}\n', 'to has 0'),
+                      ('alerts: {a: {mail: {server: "http://m", from: x@y, to: [a@b]}}}\n', 'server is no smtp'),
+                      ('alerts: {a: {command: {run: [/no/such]}}}\n', '/no/such is none'),
+                      ('alerts: {a: {command: {run: [/bin/true, "{message}"]}}}\n', '{message}'),
+                      ('alerts: {a: {command: {run: [/bin/true, "{nothing}"]}}}\n', '{nothing} is no field')):
+        code, out, err, _ = run(text, 'check')
+        expect((text, code, out, err), code == 2 and why in out + err)
+    code, out, err, _ = run('', 'alert', 'test', 'nobody')
+    expect((code, err), code == 3 and 'nobody' in err)
+
+
+def listed():
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, 'holdfast.yaml'), 'w') as file:
+            file.write('store: sqlite:jobs.db\ndefaults: {max_executions: 1}\njobs: {bad: {kind: exec, command: [/bin/false]}}\n'
+                       'alerts: {hook: {command: {run: [/bin/true]}}}\n')
+
+        def call(*words):
+            done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, timeout=60)
+            expect((words, done.stderr), done.returncode == 0)
+            return done.stdout
+        for _ in range(3):
+            call('enqueue', 'bad')
+        call('run', '--until-idle')
+        rows = json.loads(call('alert', 'list', '--json'))['items']
+        expect(rows, [row['kind'] if row['state'] != 'attached' else 'attached' for row in rows] == ['attached', 'summary', 'one'])
+        expect(rows, [row['state'] for row in rows] == ['attached', 'unsent', 'sent'] and rows[0]['message'] == rows[1]['id'])
+        expect(rows, rows[1]['deaths'] == 2)
+        page = json.loads(call('alert', 'list', '--json', '--limit', '2'))
+        expect(page, len(page['items']) == 2 and page['next'] == rows[1]['id'])
+        expect('table', 'with %d, unsent' % rows[1]['id'] in call('alert', 'list'))
+        expect('filter', len(json.loads(call('alert', 'list', '--json', '--state', 'sent'))['items']) == 1)
+
+
+for part in (mails, refusals, commands, refused, listed):
+    part()
+print('ok')
