@@ -102,7 +102,7 @@ $ python3 -c "print('\n'.join('{\"type\":\"nop\",\"payload\":%d,\"source\":\"s\"
 {"enqueued":20000,"existed":0,"first_id":1,"last_id":20000}
 $ holdfast enqueue --ndjson many --json --store sqlite:many.db
 {"enqueued":0,"existed":20000,"first_id":1,"last_id":20000}
-$ echo '{"type":7}' >> many; sed 's/"source":"s"/"source":"z"/' many | holdfast enqueue --ndjson --store sqlite:many.db
+$ echo '{"type":7}' >> many; sed 's/"source":"s"/"source":"z"/' many | holdfast --quiet enqueue --ndjson --store sqlite:many.db
 ! holdfast: stdin:20001: type: it has to be a text (write it in quotes)
 ! holdfast: 20000 jobs were enqueued before it, none of lines 20001 to 20001
 [2]
