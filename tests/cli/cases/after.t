@@ -69,10 +69,10 @@ $ holdfast job list --correlation c-1 --json | grep -o '"id":[0-9]*'
 "id":1
 # What is refused, and how.
 $ holdfast enqueue next --after-jobs 99
-! holdfast: after_jobs: job 99 does not exist (name jobs that the store still has)
+! holdfast: after-jobs: job 99 does not exist (name jobs that the store still has)
 [3]
 $ holdfast enqueue next --after-jobs 8
-! holdfast: after_jobs: job 8 does not exist (name jobs that the store still has)
+! holdfast: after-jobs: job 8 does not exist (name jobs that the store still has)
 [3]
 $ holdfast enqueue next --after-jobs x
 ! holdfast: after-jobs: `x` is not a list of job ids (write 17,18, 16 ids at most)

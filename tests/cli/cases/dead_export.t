@@ -10,7 +10,7 @@ $ holdfast enqueue bad --file bytes
 1
 $ holdfast enqueue bad plain
 2
-$ holdfast run --until-idle 2> log
+$ holdfast run --until-idle --workers 1 2> log
 2 executions: 0 succeeded, 0 to be retried, 2 dead, 0 given back, 0 kept back; 0 quarantined; 0 attempts
 $ holdfast dead export > letters; wc -l < letters
 2
