@@ -103,6 +103,8 @@ int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op) {
         drop_verdict(&verdict);
     row->awaited |= dead != NULL;
     hfi_memory_link(store, &staged);
+    if (hfi_forward_is(row->job))
+        hfi_memory_forward_again(store, op->id, op->id); /* what it tells of is on its way again */
     return 0;
 }
 

@@ -434,6 +434,34 @@ static void what_failed_elsewhere_is_done_here(void **state) { /* S2.32, S2.23 *
     assert_int_equal(world_do(&redrive.op), 0);
 }
 
+static void a_copy_that_is_requeued_is_on_its_way_again(void **state) { /* S2.32, I75: not done here beside it */
+    (void)state;
+    static const struct hfi_forwards one = {&rules[2], 1};
+    struct hf_dead_action action = world_action("ann");
+    struct hf_job_spec spec = world_spec("bill", "money");
+    world.forwards = &one;
+    world_put(&spec);
+    struct hfi_job *job = world_start(world_lane("money", "bill")), *copy;
+    assert_int_equal(world_fail(&job, true), 0);
+    copy = start_copy("fixes", "bill");
+    int64_t id = copy->id;
+    assert_int_equal(world_fail(&copy, true), 0);
+    struct hfi_op_requeue requeue = {.op = {.kind = HFI_OP_REQUEUE}, .id = id, .actor = "ann", .reason = "", .now = world.now};
+    struct hfi_op_redrive redrive = {.op = {.kind = HFI_OP_REDRIVE}, .dead_id = 1, .action = &action, .now = world.now};
+    assert_int_equal(world_do(&requeue.op), 0);
+    struct hf_dead *dead = whole(1);
+    assert_int_equal(hf_dead_forward_at(dead, 0)->job_id, id);
+    assert_string_equal(hf_dead_forward_at(dead, 0)->outcome, "");
+    hf_dead_free(dead);
+    assert_int_equal(world_do(&redrive.op), HF_ESTATE);
+    assert_int_equal(redrive.new_job, id);
+    copy = start_copy("fixes", "bill");
+    assert_int_equal(APPLY(&copy, SUCCEEDED, .result = NULL), 0);
+    assert_int_equal(world_do(&redrive.op), HF_ESTATE);
+    assert_int_equal(forwarded("fix").taken, 1);
+    assert_int_equal(forwarded("fix").forwarded, 1);
+}
+
 /* ------------------------------------------------------------------ deaths that are there already */
 
 static void a_death_that_is_there_already_is_not_told_again(void **state) { /* S0.19, S0.23 */
@@ -543,5 +571,6 @@ WORLD_MAIN(WORLD_TEST(a_death_leaves_all_its_evidence_at_once),
            WORLD_TEST(a_message_that_never_was_a_job_has_one_letter), WORLD_TEST(a_death_puts_what_it_sets_off),
            WORLD_TEST(only_what_it_asks_for_is_forwarded), WORLD_TEST(a_copy_that_dies_goes_in_no_circle),
            WORLD_TEST(what_was_forwarded_is_not_done_here_as_well), WORLD_TEST(what_failed_elsewhere_is_done_here),
+           WORLD_TEST(a_copy_that_is_requeued_is_on_its_way_again),
            WORLD_TEST(a_death_that_is_there_already_is_not_told_again),
            WORLD_TEST(quarantined_jobs_are_let_in_when_they_can_be_run))

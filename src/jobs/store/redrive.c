@@ -183,6 +183,8 @@ static int requeue(struct hfi_sqlite *store, struct hfi_op_requeue *op, const st
     code = hfi_sqlite_change(store, job, &hand.event, &hand.rules, NULL, 0, &change, &dead_id);
     if (code != 0)
         return store->fault != 0 ? store->fault : hfi_sqlite_fault(store, SQLITE_CORRUPT); /* the letter is changed */
+    if (hfi_forward_is(job) && hfi_sqlite_forward_again(store, job->id, job->id) != 0)
+        return store->fault; /* what it tells of is on its way again */
     if (run_once(store, HFI_SQL_JOB_NO_PROGRESS, job->id, NULL) != 0 ||
         run_once(store, HFI_SQL_CHECKPOINT_DROP, job->id, NULL) != 0)
         return store->fault;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "holdfast/units.h"
 #include "program/base64.h"
@@ -232,6 +233,7 @@ struct import {
     struct hfi_lines lines;
     struct letter letters[CHUNK];
     size_t count, bytes;
+    int checked; /* lines that the first pass saw */
     uint64_t imported, known;
 };
 
@@ -251,6 +253,7 @@ static int check_all(struct import *import) {
     }
     if (ferror(import->lines.file))
         return hfi_usage(import->path, NULL, "%s", strerror(errno));
+    import->checked = import->lines.number;
     if (wrong > 0)
         fprintf(stderr, "holdfast: nothing was imported: %llu lines are wrong\n", (unsigned long long)wrong);
     return code;
@@ -282,7 +285,8 @@ static int commit(struct import *import) {
 static int import_all(struct import *import) {
     struct hf_error error;
     int code = 0;
-    rewind(import->lines.file);
+    if (fseeko(import->lines.file, 0, SEEK_SET) != 0)
+        return hfi_usage(import->path, NULL, "%s", strerror(errno));
     import->lines.number = 0;
     while (code == 0 && hfi_lines_next(&import->lines)) {
         if (hfi_lines_blank(&import->lines))
@@ -294,26 +298,40 @@ static int import_all(struct import *import) {
         if (import->count == CHUNK || import->bytes > CHUNK_BYTES)
             code = commit(import);
     }
-    return code == 0 && import->count > 0 ? commit(import) : code;
+    if (code == 0 && import->count > 0)
+        code = commit(import);
+    if (code == 0 && ferror(import->lines.file))
+        return hfi_usage(import->path, NULL, "%s", strerror(errno));
+    if (code == 0 && import->lines.number != import->checked)
+        return hfi_usage(import->path, "import it again, what was imported is known then", "it changed while it was read: %d lines, then %d",
+                         import->checked, import->lines.number);
+    return code;
 }
 
-/* A file that can be read twice: what comes through a pipe is kept aside. */
-static FILE *open_file(const char *path) {
+static bool copy_all(FILE *from, FILE *to) {
     char block[65536];
     size_t length;
-    if (strcmp(path, "-") != 0)
-        return fopen(path, "re");
+    while ((length = fread(block, 1, sizeof block, from)) > 0)
+        if (fwrite(block, 1, length, to) != length)
+            return false;
+    return !ferror(from) && fflush(to) == 0 && fseeko(to, 0, SEEK_SET) == 0;
+}
+
+/* A file that can be read twice: what comes through a pipe, whatever its name, is kept aside. */
+static FILE *open_file(const char *path) {
+    struct stat about;
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    if (!file || (file != stdin && fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode)))
+        return file;
     FILE *kept = tmpfile();
-    while (kept && (length = fread(block, 1, sizeof block, stdin)) > 0)
-        if (fwrite(block, 1, length, kept) != length)
-            break;
-    if (kept && (ferror(stdin) || ferror(kept) || fflush(kept) != 0)) {
+    bool good = kept && copy_all(file, kept);
+    int why = errno;
+    if (kept && !good)
         fclose(kept);
-        return NULL;
-    }
-    if (kept)
-        rewind(kept);
-    return kept;
+    if (file != stdin)
+        fclose(file);
+    errno = why;
+    return good ? kept : NULL;
 }
 
 static const struct hfi_flag import_flags[] = {

@@ -27,6 +27,14 @@ $ holdfast --store sqlite:other.db dead import - --actor ada --json < letters
 {"imported":2,"existed":0}
 $ cat letters letters | holdfast --store sqlite:other.db dead import
 0 imported, 4 were there already
+# The same through a pipe that has a name: all of it is taken in, or the error said.
+$ cat letters | holdfast --store sqlite:pipe.db dead import /dev/stdin --actor ada
+2 imported, 0 were there already
+$ mkfifo pipe; cat letters > pipe & holdfast --store sqlite:fifo.db dead import pipe --actor ada
+2 imported, 0 were there already
+$ mkdir dir; holdfast --store sqlite:fifo.db dead import dir
+~! holdfast: dir: .* \(check the path\)
+[2]
 $ holdfast --store sqlite:other.db dead redrive 1 --actor ada
 dead letter 1 redriven as job 1
 $ holdfast --store sqlite:other.db job show 1 --json | grep -o '"idempotency_key":"[^"]*"\|"payload_base64":"[^"]*"' | sort > there; grep -o '"idempotency_key":"[^"]*"\|"payload_base64":"[^"]*"' letters | head -2 | sort | diff - there
