@@ -443,12 +443,13 @@ static int lie(int number) {
         put(HFI_FRAME_HEARTBEAT, 0, much, 0);
     if (number == 10) /* as the node */
         put(HFI_FRAME_STOP, 4, much, 4);
-    for (uint64_t i = 0; number == 11; i++) { /* asks for ever, reads nothing */
+    if (number != 11)
+        return 0;
+    for (uint64_t i = 0;; i++) { /* asks for ever, reads nothing */
         struct hfi_frame_head head = {HFI_FRAME_CHECKPOINT, sizeof i};
         if (write(1, &head, sizeof head) < 0 || write(1, &i, sizeof i) < 0)
-            _exit(0);
+            return 0;
     }
-    return 0;
 }
 
 /* ------------------------------------------------------------------ and with a store */
