@@ -16,12 +16,14 @@
 static int prepare(struct hf_store *store, const struct hf_job_spec *spec, struct hf_wall now, struct hfi_put *put,
                    struct hfi_spec_room *room, struct hf_error *error) {
     int code = hfi_spec_check(spec, now, store->port->options.payload_max, &put->job, room, error);
+    if (code != 0)
+        return code; /* the room is not filled then */
     put->curve = room->curve.max_executions > 0 ? &room->curve : NULL;
     put->replace = room->replace;
     put->after = room->after;
     put->after_count = room->after_count;
     put->after_on_end = room->after_on_end;
-    return code;
+    return 0;
 }
 
 int hf_enqueue(struct hf_store *store, const struct hf_job_spec *spec, int64_t *id, bool *existed,

@@ -41,6 +41,8 @@ static void settle(struct hfi_memory_dead *dead, struct verdict *verdict, int32_
                    int64_t new_job, int64_t task) {
     dead->status = status;
     dead->settled_at_us = now.us;
+    hfi_free(dead->settled_by); /* of an imported letter */
+    hfi_free(dead->settled_reason);
     dead->settled_by = verdict->by;
     dead->settled_reason = verdict->reason;
     dead->new_job_id = new_job;
