@@ -161,6 +161,14 @@ uint32_t hfi_redrive_allowed(struct hfi_redrive_task *task, struct hf_wall now) 
     return paced(task, now, wish);
 }
 
+void hfi_redrive_action(const struct hfi_redrive_task *task, struct hf_dead_action *action) {
+    hf_dead_action_init(action);
+    action->actor = task->actor;
+    action->reason = task->reason;
+    action->new_key = task->new_key;
+    action->force = task->force;
+}
+
 void hfi_redrive_one(struct hfi_redrive_task *task, int64_t dead_id, int code, int64_t other) {
     task->after_id = dead_id;
     if (code == 0) {

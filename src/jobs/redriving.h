@@ -38,6 +38,8 @@ struct hfi_redrive_task {
 int hfi_redrive_begin(struct hfi_redrive_task *task, const struct hf_redrive_options *options, const char *actor,
                       const char *reason, struct hf_error *error);
 void hfi_redrive_filter(const struct hfi_redrive_task *task, struct hf_dead_filter *filter); /* its texts are the task's */
+/* What each of its letters is redriven with; its texts are the task's. */
+void hfi_redrive_action(const struct hfi_redrive_task *task, struct hf_dead_action *action);
 
 /* How many letters may be redriven now, at most HFI_REDRIVE_STEP. 0: it has ended with this call, or waits until next_at_us. */
 uint32_t hfi_redrive_allowed(struct hfi_redrive_task *task, struct hf_wall now);

@@ -65,11 +65,7 @@ static size_t find_letters(struct hfi_memory *store, const struct hfi_redrive_ta
 static int redrive_all(struct hfi_memory *store, struct hfi_op_redrive_step *op, struct hfi_redrive_task *task,
                        const int64_t *ids, size_t count) {
     struct hf_dead_action action;
-    hf_dead_action_init(&action);
-    action.actor = task->actor;
-    action.reason = task->reason;
-    action.new_key = task->new_key;
-    action.force = task->force;
+    hfi_redrive_action(task, &action);
     for (size_t i = 0; i < count; i++) {
         struct hfi_op_redrive one = {
             .op = {.kind = HFI_OP_REDRIVE}, .dead_id = ids[i], .action = &action, .task = task->id, .now = op->now};

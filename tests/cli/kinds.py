@@ -15,6 +15,7 @@ CC = sys.argv[4:]
 PLUGIN = r'''
 #include <holdfast/plugin.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static enum hf_result run(struct hf_work *work, void *user) {
     }
     if (strncmp(what, "listen", 6) == 0) {
         while (!hf_work_is_cancelled(work))
-            usleep(1000);
+            sched_yield();
         return hf_work_permanent(work, "test.listened", "it was told");
     }
     return hf_work_ok(work, payload, length);
