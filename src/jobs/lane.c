@@ -136,14 +136,27 @@ enum hfi_pool hfi_lane_pool(const struct hfi_type *type) {
     return hfi_runs_code(type) ? HFI_POOL_WORKER : HFI_POOL_ASYNC;
 }
 
-static struct hfi_lane_queue *queue_of(struct hfi_lanes *lanes, const char *name) {
+void hfi_queue_options_of(const struct hf_runner_options *options, const char *name, struct hf_queue_options *found) {
+    const char *at = (const char *)options->queue_options;
+    hf_queue_options_init(found);
+    for (size_t i = 0; i < options->queue_count; i++, at += options->queue_options->size) {
+        const struct hf_queue_options *queue = (const struct hf_queue_options *)(const void *)at;
+        if (strcmp(queue->name, name) == 0)
+            memcpy(found, queue, queue->size < sizeof *found ? queue->size : sizeof *found);
+    }
+}
+
+struct hfi_lane_queue *hfi_lanes_queue(struct hfi_lanes *lanes, const char *name) {
     struct hfi_lane_queue *queue = find_queue(lanes, name);
     if (queue != NULL)
         return queue;
     struct hf_queue_options options;
-    hf_queue_options_init(&options);
+    hfi_queue_options_of(lanes->options, name, &options);
     options.name = name;
-    return add_queue(lanes, &options);
+    queue = add_queue(lanes, &options);
+    if (queue != NULL)
+        hfi_lanes_size(lanes, lanes->pool_max[HFI_POOL_WORKER]); /* it may have slots of its own */
+    return queue;
 }
 
 static uint32_t left_of(const struct hfi_lanes *lanes, const struct hfi_type *type) {
@@ -191,7 +204,7 @@ int hfi_lanes_add(struct hfi_lanes *lanes, int64_t id, const char *queue_name, c
         lanes->lanes = grown;
         lanes->room = room;
     }
-    struct hfi_lane_queue *queue = queue_of(lanes, queue_name);
+    struct hfi_lane_queue *queue = hfi_lanes_queue(lanes, queue_name);
     struct hfi_lane *lane = queue == NULL || reserve(queue) != 0 ? NULL : hfi_alloc(sizeof *lane);
     if (lane == NULL)
         return HF_ENOMEM;

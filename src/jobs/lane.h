@@ -142,6 +142,10 @@ struct hfi_lane_held {
 /* The lane's jobs are of this type from now on (NULL: none that this node knows); what it holds goes along. Between two rounds. */
 void hfi_lanes_retype(struct hfi_lanes *lanes, struct hfi_lane *lane, const struct hfi_type *type,
                       struct hfi_lane_site *site, const struct hfi_lane_held *held);
+/* What the options say of a queue of that name, or the defaults. */
+void hfi_queue_options_of(const struct hf_runner_options *options, const char *name, struct hf_queue_options *found);
+/* The queue of that name, made by the options if it is new. NULL: no memory. */
+struct hfi_lane_queue *hfi_lanes_queue(struct hfi_lanes *lanes, const char *name);
 enum hfi_pool hfi_lane_pool(const struct hfi_type *type); /* whose slots its jobs take */
 void hfi_lanes_end(struct hfi_lanes *lanes);
 /* The sizes of the pools, by `workers` and the queues as they are. */

@@ -8,19 +8,9 @@
 #include "base/clock.h"
 #include "jobs/lane_limits.h"
 
-static void find_options(const struct hf_runner_options *options, const char *name, struct hf_queue_options *found) {
-    const char *at = (const char *)options->queue_options;
-    hf_queue_options_init(found);
-    for (size_t i = 0; i < options->queue_count; i++, at += options->queue_options->size) {
-        const struct hf_queue_options *queue = (const struct hf_queue_options *)(const void *)at;
-        if (strcmp(queue->name, name) == 0)
-            memcpy(found, queue, queue->size < sizeof *found ? queue->size : sizeof *found);
-    }
-}
-
 static void tune(struct hfi_lane_queue *queue, const struct hf_runner_options *options) {
     struct hf_queue_options given;
-    find_options(options, queue->name, &given);
+    hfi_queue_options_of(options, queue->name, &given);
     queue->order = given.order;
     queue->weight = given.weight == 0 ? 1 : given.weight;
     queue->concurrency = given.concurrency;
@@ -69,16 +59,19 @@ void hfi_lanes_retype(struct hfi_lanes *lanes, struct hfi_lane *lane, const stru
 
 void hfi_lanes_tune(struct hfi_lanes *lanes, const struct hf_runner_options *options) {
     lanes->options = options;
+    const char *at = (const char *)options->queue_options;
+    for (size_t i = 0; i < options->queue_count; i++, at += options->queue_options->size)
+        hfi_lanes_queue(lanes, ((const struct hf_queue_options *)(const void *)at)->name); /* no memory: its first lane makes it */
     lanes->bounded = hfi_lane_limits_tune(lanes);
     memset(lanes->pool_used, 0, sizeof lanes->pool_used);
     for (size_t i = 0; i < lanes->queue_count; i++) {
         struct hfi_lane_queue *queue = lanes->queues[i];
-        size_t at = i;
+        size_t place = i;
         tune(queue, options);
         lanes->bounded = lanes->bounded || queue->global_concurrency > 0;
-        for (; at > 0 && lanes->queues[at - 1]->order > queue->order; at--)
-            lanes->queues[at] = lanes->queues[at - 1];
-        lanes->queues[at] = queue;
+        for (; place > 0 && lanes->queues[place - 1]->order > queue->order; place--)
+            lanes->queues[place] = lanes->queues[place - 1];
+        lanes->queues[place] = queue;
         for (int pool = 0; queue->concurrency == 0 && pool < HFI_POOL_COUNT; pool++)
             lanes->pool_used[pool] += queue->used[pool];
     }

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/random.h"
 #include "claim_sim.h"
 #include "jobs/lane.h"
@@ -178,6 +179,39 @@ static void numbers_change_while_jobs_run(void **state) {
     assert_int_equal(stage.lanes.pool_used[HFI_POOL_ASYNC], 10);
     assert_int_equal(hfi_lanes_find(&stage.lanes, 1)->queue->order, 100);
     hfi_lanes_end(&stage.lanes);
+}
+
+/* 3.4: a queue that a reload brings has its numbers when its first lane comes, whatever memory there was. */
+static void a_queue_that_is_new_has_its_numbers_before_it_has_a_lane(void **state) {
+    (void)state;
+    for (int no_memory = 0; no_memory < 2; no_memory++) {
+        struct stage stage;
+        begin(&stage, 2);
+        set_queue(&stage, 0, "a", 9, 1, 0);
+        assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
+        add(&stage, 1, "a", &stage.noop, NULL);
+        set_queue(&stage, 1, "reports", 7, 3, 5);
+        stage.queues[1].global_concurrency = 1;
+        stage.queues[1].aging_ms = 4000;
+        hfi_alloc_fail(no_memory, no_memory);
+        hfi_lanes_tune(&stage.lanes, &stage.options);
+        hfi_alloc_fail(0, 0);
+        if (!no_memory) {
+            assert_true(stage.lanes.bounded);
+            assert_int_equal(stage.lanes.threads_max, 5);
+        }
+        const struct hfi_lane_queue *queue = add(&stage, 2, "reports", &stage.noop, NULL)->queue;
+        assert_int_equal(stage.lanes.threads_max, 5);
+        assert_true(stage.lanes.bounded);
+        assert_int_equal(queue->order, 7);
+        assert_int_equal(queue->weight, 3);
+        assert_int_equal(queue->concurrency, 5);
+        assert_int_equal(queue->global_concurrency, 1);
+        assert_int_equal(queue->aging_us, 4000000);
+        assert_ptr_equal(stage.lanes.queues[0], queue);
+        assert_int_equal(stage.lanes.queue_count, 2);
+        hfi_lanes_end(&stage.lanes);
+    }
 }
 
 static void lanes_of_a_queue_take_turns(void **state) {
@@ -510,6 +544,7 @@ int main(void) {
         cmocka_unit_test(queues_of_one_order_share_by_weight),
         cmocka_unit_test(numbers_change_while_jobs_run),
         cmocka_unit_test(who_finds_no_room_in_a_round_has_not_lost_its_turn),
+        cmocka_unit_test(a_queue_that_is_new_has_its_numbers_before_it_has_a_lane),
         cmocka_unit_test(lanes_of_a_queue_take_turns),
         cmocka_unit_test(concurrency_is_a_queues_own),
         cmocka_unit_test(the_pool_is_what_is_reserved_or_the_workers),
