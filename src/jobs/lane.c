@@ -81,7 +81,7 @@ int hfi_lanes_init(struct hfi_lanes *lanes, const struct hf_runner_options *opti
     return 0;
 }
 
-static void free_lane(struct hfi_lane *lane) {
+void hfi_lane_free(struct hfi_lane *lane) {
     hfi_free(lane->host);
     hfi_free(lane);
 }
@@ -98,7 +98,7 @@ void hfi_lanes_size(struct hfi_lanes *lanes, uint32_t workers) {
 
 void hfi_lanes_end(struct hfi_lanes *lanes) {
     for (size_t i = 0; i < lanes->count; i++)
-        free_lane(lanes->lanes[i]);
+        hfi_lane_free(lanes->lanes[i]);
     for (size_t i = 0; i < lanes->queue_count; i++) {
         hfi_free(lanes->queues[i]->lanes);
         hfi_free(lanes->queues[i]->open);

@@ -6,7 +6,6 @@
  */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "jobs/lane_limits.h"
 
 size_t hfi_lanes_after(const struct hfi_lanes *lanes, int64_t id) {
@@ -40,5 +39,5 @@ void hfi_lanes_remove(struct hfi_lanes *lanes, struct hfi_lane *lane) {
     hfi_lane_limit_left(lanes, lane->limit);
     memmove(lanes->lanes + after - 1, lanes->lanes + after, (lanes->count - after) * sizeof *lanes->lanes);
     lanes->count--;
-    hfi_free(lane);
+    hfi_lane_free(lane);
 }

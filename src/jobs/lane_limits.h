@@ -21,8 +21,9 @@ struct hfi_lane_limit {
     char key[];
 };
 
-/* What lane.c asks about bounds of the whole store. */
+/* What the files of the books ask of each other. */
 
+void hfi_lane_free(struct hfi_lane *lane); /* no books have it any more */
 /* Has its limit key a place and a start left, and its queue a place? Notes when a rate allows the next one. */
 bool hfi_lane_has_place(struct hfi_lanes *lanes, const struct hfi_lane *lane, struct hf_wall wall);
 void hfi_lane_claimed(struct hfi_lane *lane, const struct hfi_admitted *admitted);

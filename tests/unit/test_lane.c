@@ -405,6 +405,26 @@ static void a_probing_site_asks_what_may_be_repeated_first(void **state) {
     hfi_lanes_end(&stage.lanes);
 }
 
+/* The key of the host that its jobs call goes with it: a leak is the sanitizer's to find. */
+static void a_lane_that_goes_takes_its_host_along(void **state) {
+    (void)state;
+    struct stage stage;
+    begin(&stage, 4);
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 100), 0);
+    struct hfi_lane *lane = add(&stage, 1, "default", &stage.noop, NULL);
+    struct hfi_lane *stays = add(&stage, 2, "default", &stage.noop, NULL);
+    lane->host = hfi_strdup("hooks/one.example:443");
+    stays->host = hfi_strdup("hooks/two.example:443");
+    assert_true(lane->host != NULL && stays->host != NULL);
+    hfi_lanes_remove(&stage.lanes, lane);
+    assert_null(hfi_lanes_find(&stage.lanes, 1));
+    assert_ptr_equal(hfi_lanes_find(&stage.lanes, 2), stays);
+    assert_string_equal(stays->host, "hooks/two.example:443");
+    admit(&stage, 4);
+    assert_int_equal(granted(&stage, 2), 4);
+    hfi_lanes_end(&stage.lanes);
+}
+
 static void only_what_was_claimed_is_booked(void **state) {
     (void)state;
     struct stage stage;
@@ -552,6 +572,7 @@ int main(void) {
         cmocka_unit_test(paused_unknown_and_unwanted_lanes_get_nothing),
         cmocka_unit_test(a_site_admits_what_it_says),
         cmocka_unit_test(a_probing_site_asks_what_may_be_repeated_first),
+        cmocka_unit_test(a_lane_that_goes_takes_its_host_along),
         cmocka_unit_test(only_what_was_claimed_is_booked),
         cmocka_unit_test(an_empty_lane_is_held),
         cmocka_unit_test(the_best_lanes_are_in_every_round),
