@@ -110,10 +110,12 @@ struct hf_redrive_options {
                                            but after a canary of which one failed. Judged when the canary or 10 jobs have ended; with it
                                            no more jobs are out than have ended, or 100 */
     bool new_key, force;                /* as in hf_dead_action */
+    int64_t expect;                     /* -1 (default); else HF_ESTATE, and nothing begun, when it would not be so many */
 };
 static inline void hf_redrive_options_init(struct hf_redrive_options *options) {
     memset(options, 0, sizeof *options);
     options->size = (uint32_t)sizeof *options;
+    options->expect = -1;
     options->stop_at = -1;
 }
 

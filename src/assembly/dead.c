@@ -9,6 +9,7 @@
 
 #include "assembly/store_calls.h"
 #include "base/text.h"
+#include "jobs/forward.h"
 #include "jobs/letter.h"
 
 int hf_dead_list_open(struct hf_store *store, const struct hf_dead_filter *given, struct hf_dead_list **list,
@@ -63,6 +64,8 @@ static int refuse_redrive(const struct hfi_op_redrive *op, const struct hf_store
     case HF_ENOENT:
         return refuse_missing(op->dead_id, error);
     case HF_ESTATE:
+        if (op->stray)
+            return hfi_forward_stray(error, op->dead_id);
         if (op->status == HF_DEAD_DEAD && op->new_job != 0)
             return hfi_forwarded_already(error, "dead letter", op->dead_id, op->new_job);
         return op->status == HF_DEAD_DEAD ? refuse_cut(op->dead_id, error)

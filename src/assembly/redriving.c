@@ -39,7 +39,7 @@ static int measure(struct hf_store *store, struct hfi_redrive_task *task, struct
     return 0;
 }
 
-static int check(const struct hf_redrive_options *given, struct hfi_redrive_task *task, struct hf_error *error) {
+static int check(const struct hf_redrive_options *given, struct hfi_redrive_task *task, int64_t *expect, struct hf_error *error) {
     struct hf_redrive_options options;
     struct hf_dead_filter filter;
     hf_redrive_options_init(&options);
@@ -52,17 +52,22 @@ static int check(const struct hf_redrive_options *given, struct hfi_redrive_task
     if (code == 0)
         code = hfi_given_text("reason", &options.reason, HFI_REASON_MAX, false, error);
     options.filter = &filter;
+    *expect = options.expect;
     return code != 0 ? code : hfi_redrive_begin(task, &options, options.actor, options.reason, error);
 }
 
 int hf_redrive_start(struct hf_store *store, const struct hf_redrive_options *options, int64_t *id, struct hf_error *error) {
     struct hfi_redrive_task task;
+    int64_t expect = -1;
     *id = 0;
     int code = hfi_store_may_block(store, "hf_redrive_start", error);
     if (code == 0)
-        code = check(options, &task, error);
+        code = check(options, &task, &expect, error);
     if (code == 0)
         code = measure(store, &task, error);
+    if (code == 0 && expect >= 0 && task.total != (uint64_t)expect) /* [I85] */
+        code = hfi_fail(error, HF_ESTATE, "redrive", "look at them again, and expect so many", "there are %" PRIu64 " dead letters, not %" PRId64,
+                        task.total, expect);
     if (code != 0)
         return code;
     struct hfi_op_redrive_task op = {.op = {.kind = HFI_OP_REDRIVE_TASK}, .task = &task, .now = hfi_store_now(store)};

@@ -35,6 +35,11 @@ bool hfi_forward_takes(const struct hfi_forward *forward, const struct hfi_job *
            (forward->death_class < 0 || forward->death_class == (int32_t)death->death_class);
 }
 
+static const char *print_message(struct hfi_forward_room *room, int64_t dead_id, const char *error_type) {
+    snprintf(room->message_id, sizeof room->message_id, "%" PRId64 " %s", dead_id, error_type);
+    return room->message_id;
+}
+
 void hfi_forward_job(const struct hfi_forward *forward, const struct hfi_job *dead, const struct hfi_death *death,
                      int64_t dead_id, const char *uuid, struct hf_wall now, struct hfi_forward_room *room,
                      struct hfi_job *job) {
@@ -47,8 +52,7 @@ void hfi_forward_job(const struct hfi_forward *forward, const struct hfi_job *de
     job->type = forward->to_type ? forward->to_type : dead->type;
     job->queue = forward->to_queue;
     job->source = HFI_FORWARD_SOURCE;
-    snprintf(room->message_id, sizeof room->message_id, "%" PRId64 " %s", dead_id, death->error_type);
-    job->source_message_id = room->message_id;
+    job->source_message_id = print_message(room, dead_id, death->error_type);
     job->correlation_id = dead->correlation_id;
     job->trace_context = dead->trace_context;
     job->tags = dead->tags;
@@ -67,6 +71,15 @@ int64_t hfi_forward_letter(const struct hfi_job *job) {
 const char *hfi_forward_error_type(const struct hfi_job *job) {
     const char *blank = hfi_forward_is(job) ? strchr(job->source_message_id, ' ') : NULL;
     return blank ? blank + 1 : "";
+}
+
+const char *hfi_forward_retell(const struct hfi_job *job, int64_t dead_id, struct hfi_forward_room *room) {
+    return print_message(room, dead_id, hfi_forward_error_type(job));
+}
+
+int hfi_forward_stray(struct hf_error *error, int64_t id) {
+    return hfi_fail(error, HF_ESTATE, "dead letter", "import that one too, or resolve this one",
+                    "%" PRId64 " tells of the death of another store's job, and that dead letter is not here", id);
 }
 
 int hfi_forwarded_already(struct hf_error *error, const char *what, int64_t id, int64_t job) {

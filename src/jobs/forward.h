@@ -51,11 +51,15 @@ void hfi_forward_job(const struct hfi_forward *forward, const struct hfi_job *de
                      int64_t dead_id, const char *uuid, struct hf_wall now, struct hfi_forward_room *room,
                      struct hfi_job *job);
 
+/* The same job, but it tells of this letter: the message id for it, into the room; returns it. */
+const char *hfi_forward_retell(const struct hfi_job *job, int64_t dead_id, struct hfi_forward_room *room);
 /* Of a job made by a death: the dead letter it tells of, 0 for others; and the type of the error, "" if there was none. */
 int64_t hfi_forward_letter(const struct hfi_job *job);
 const char *hfi_forward_error_type(const struct hfi_job *job);
 
 /* HF_ESTATE: whoever does it here as well does it twice, unless he means to [S2.32]. */
 int hfi_forwarded_already(struct hf_error *error, const char *what, int64_t id, int64_t job);
+/* HF_ESTATE: that imported letter's job tells of one that is not here. */
+int hfi_forward_stray(struct hf_error *error, int64_t id);
 
 #endif

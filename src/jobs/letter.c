@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "jobs/forward.h"
 
 #define TEXT_MAX 300
 
@@ -26,29 +27,46 @@ int64_t hfi_letter_own(const struct hf_dead_view *letter, const char *uuid) {
     return strtoll(letter->origin + length + 1, NULL, 10);
 }
 
+char *hfi_letter_told(const char *origin, int64_t number, char *text) {
+    const char *dash = strrchr(origin, '-');
+    snprintf(text, HFI_ORIGIN_ROOM, "%.*s-%" PRId64, dash ? (int)(dash - origin) : 0, origin, number);
+    return text;
+}
+
+int hfi_letter_home(const struct hf_dead_view *letter, int64_t deaths, int64_t next_job, struct hf_error *error) {
+    if (letter->job_id >= next_job)
+        return hfi_fail(error, HF_EINVAL, "job_id", "leave it to the store that it died in", "this store has not had a job %" PRId64 " yet",
+                        letter->job_id);
+    if (deaths >= 0 && (int64_t)letter->death_no > deaths)
+        return hfi_fail(error, HF_EINVAL, "death_no", "leave it to the store that it died in",
+                        "job %" PRId64 " has died %" PRId64 " times here, not %" PRIu32, letter->job_id, deaths, letter->death_no);
+    return 0;
+}
+
 /* ------------------------------------------------------------------ what it has to be */
 
 struct rule {
     const char *what;
     size_t at, max;
-    bool required;
+    bool required, word; /* word: as a name, it is shown on a line or becomes a header */
 };
-#define TEXT(name, most, needed) {#name, offsetof(struct hf_dead_view, name), most, needed}
+#define TEXT(name, most, needed) {#name, offsetof(struct hf_dead_view, name), most, needed, false}
+#define WORD(name, most, needed) {#name, offsetof(struct hf_dead_view, name), most, needed, true}
 static const struct rule rules[] = {
-    TEXT(type, HFI_TYPE_MAX, true),
+    WORD(type, HFI_TYPE_MAX, true),
     TEXT(origin, HFI_ORIGIN_ROOM - 1, true),
     TEXT(fingerprint, 16, true),
-    TEXT(queue, HFI_NAME_MAX, false),
-    TEXT(downstream, HFI_NAME_MAX, false),
-    TEXT(breaker_key, HFI_KEY_MAX, false),
-    TEXT(limit_key, HFI_LIMIT_MAX, false),
+    WORD(queue, HFI_NAME_MAX, false),
+    WORD(downstream, HFI_NAME_MAX, false),
+    WORD(breaker_key, HFI_KEY_MAX, false),
+    WORD(limit_key, HFI_LIMIT_MAX, false),
     TEXT(unique_key, HFI_KEY_MAX, false),
-    TEXT(idempotency_key, HFI_KEY_MAX, false),
+    WORD(idempotency_key, HFI_KEY_MAX, false),
     TEXT(correlation_id, HFI_CORRELATION_MAX, false),
-    TEXT(trace_context, HFI_TRACE_MAX, false),
+    WORD(trace_context, HFI_TRACE_MAX, false),
     TEXT(tags, HFI_TAGS_MAX, false),
-    TEXT(content_type, TEXT_MAX, false),
-    TEXT(source, TEXT_MAX, false),
+    WORD(content_type, TEXT_MAX, false),
+    WORD(source, TEXT_MAX, false),
     TEXT(source_message_id, TEXT_MAX, false),
     TEXT(error_class, 63, false),
     TEXT(error_type, 63, false),
@@ -63,6 +81,7 @@ static const struct rule rules[] = {
     TEXT(curve_ms, HFI_CURVE_WAITS_ROOM - 1, false),
 };
 #undef TEXT
+#undef WORD
 
 static int check_texts(const struct hf_dead_view *letter, struct hf_error *error) {
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
@@ -74,7 +93,29 @@ static int check_texts(const struct hf_dead_view *letter, struct hf_error *error
             return hfi_fail(error, HF_ETOOBIG, rules[i].what, "shorten it", "%zu bytes, at most %zu fit", length, rules[i].max);
         if (!hfi_text_valid(text, length))
             return hfi_fail(error, HF_ETEXT, rules[i].what, "send it as UTF-8 without NUL", "not valid UTF-8");
+        int code = rules[i].word && length > 0 ? hfi_name_check(rules[i].what, text, rules[i].max, error) : 0;
+        if (code != 0)
+            return code;
     }
+    return 0;
+}
+
+static const char *word(const char *text) {
+    return text ? text : "";
+}
+
+/* Names that are ours are those of the jobs that deaths made, and these tell of a letter. */
+static int check_reserved(const struct hf_dead_view *letter, struct hf_error *error) {
+    struct hfi_job job = {.source = word(letter->source), .source_message_id = word(letter->source_message_id)};
+    if (hfi_forward_is(&job))
+        return hfi_forward_letter(&job) > 0 ? 0 : hfi_fail(error, HF_EINVAL, "source_message_id", "take the line as `dead export` wrote it",
+                                                           "it begins with the id of no dead letter");
+    const struct {
+        const char *what, *name;
+    } names[] = {{"source", letter->source}, {"type", letter->type}, {"queue", letter->queue}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (hfi_forward_reserved(names[i].name))
+            return hfi_fail(error, HF_EINVAL, names[i].what, "choose another name", "names that begin with %s are reserved", HFI_RESERVED);
     return 0;
 }
 
@@ -101,6 +142,9 @@ static int check_numbers(const struct hf_dead_view *letter, struct hf_error *err
         return hfi_fail(error, HF_EINVAL, "dead_at", "give the time of its death, after 1970", "missing or before 1970");
     if ((letter->status == HF_DEAD_DEAD) != (letter->settled_at_us == 0))
         return hfi_fail(error, HF_EINVAL, "settled_at", "a settled one has it, an open one has not", "it does not go with the status");
+    if (letter->max_executions_given > HFI_EXECUTIONS_MAX || letter->curve_executions > HFI_EXECUTIONS_MAX)
+        return hfi_fail(error, HF_EINVAL, letter->max_executions_given > HFI_EXECUTIONS_MAX ? "max_executions_given" : "curve_executions",
+                        "ask for fewer", "more than %d", HFI_EXECUTIONS_MAX);
     if (letter->execution_timeout_ms < -1 || letter->curve_jitter_permille > 1000)
         return wrong(error, "execution_timeout_ms", "leave it out", letter->execution_timeout_ms);
     if (letter->payload_length > 0 && !letter->payload)
@@ -114,7 +158,7 @@ int hfi_letter_check(const struct hf_dead_view *letter, struct hf_error *error) 
     if (code == 0)
         code = check_numbers(letter, error);
     if (code == 0)
-        code = hfi_name_check("type", letter->type, HFI_TYPE_MAX, error);
+        code = check_reserved(letter, error);
     if (code != 0)
         return code;
     if (!is_origin(letter->origin))
@@ -127,10 +171,6 @@ int hfi_letter_check(const struct hf_dead_view *letter, struct hf_error *error) 
 }
 
 /* ------------------------------------------------------------------ what it says */
-
-static const char *word(const char *text) {
-    return text ? text : "";
-}
 
 static void take_death(const struct hf_dead_view *letter, struct hfi_death *death) {
     memset(death, 0, sizeof *death);

@@ -279,6 +279,9 @@ static int check_after(const struct hf_job_spec *spec, struct hfi_spec_room *roo
 static int check_numbers(const struct hf_job_spec *spec, uint32_t max_payload, struct hf_error *error) {
     if (spec->priority < 0 || spec->priority > 9)
         return hfi_fail(error, HF_EINVAL, "priority", "0 to 9, higher runs first", "%" PRId32, spec->priority);
+    if (spec->max_executions > HFI_EXECUTIONS_MAX)
+        return hfi_fail(error, HF_EINVAL, "max_executions", "0: as its type says", "%" PRIu32 ", at most %d", spec->max_executions,
+                        HFI_EXECUTIONS_MAX);
     if (spec->payload_length > 0 && !spec->payload)
         return hfi_fail(error, HF_EINVAL, "payload", NULL, "NULL, but payload_length is %zu", spec->payload_length);
     if (spec->payload_length > max_payload)

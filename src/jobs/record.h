@@ -19,6 +19,7 @@
 #define HFI_TYPE_MAX 300
 #define HFI_NAME_MAX 120
 #define HFI_KEY_MAX 300
+#define HFI_EXECUTIONS_MAX 10000 /* as everywhere where they are asked for */
 #define HFI_LIMIT_MAX (HFI_NAME_MAX + 1 + HFI_KEY_MAX) /* `name:key` */
 #define HFI_CORRELATION_MAX 64
 #define HFI_TRACE_MAX 512

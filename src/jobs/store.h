@@ -286,6 +286,7 @@ struct hfi_op_redrive { /* HF_EEXIST: another job (new_job) holds its unique key
     struct hf_wall now;
     int64_t new_job; /* out; on HF_ESTATE the job it was redriven to before, or 0 */
     int32_t status;  /* out on HF_ESTATE */
+    bool stray;      /* out on HF_ESTATE: it tells of a dead letter that is not here */
 };
 /* Begins a redrive task as hfi_redrive_begin made it, with total and upper_id; running, due at once. */
 struct hfi_op_redrive_task {
@@ -311,7 +312,8 @@ struct hfi_op_redrive_cancel { /* HF_ENOENT, HF_ESTATE: it has ended */
     struct hf_wall now;
     int32_t was; /* out on HF_ESTATE */
 };
-/* Dead letters from an export; each was checked (letter.h). One that is there already stays as it is. */
+/* Dead letters from an export; each was checked (letter.h). One that is there already stays as it is. HF_EINVAL: one of
+ * this store does not go with its job, nothing was taken in. */
 struct hfi_op_import {
     struct hfi_op op;
     const struct hf_dead_view *letters;

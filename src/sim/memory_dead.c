@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "jobs/forward.h"
 #include "jobs/hands.h"
+#include "jobs/letter.h"
 #include "sim/memory_state.h"
 
 static int64_t dead_id(const void *item) {
@@ -113,10 +114,18 @@ int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op) {
 static int make_redriven(struct hfi_memory *store, struct hfi_op_redrive *op, const struct hfi_memory_dead *dead,
                          struct hfi_memory_job **row) {
     struct hfi_job job;
-    char key[HFI_KEY_MAX + 1], scope[HFI_UNIQUE_SCOPE_MAX + 1];
+    struct hfi_forward_room room;
+    char key[HFI_KEY_MAX + 1], told[HFI_ORIGIN_ROOM], scope[HFI_UNIQUE_SCOPE_MAX + 1];
     int code = hfi_redrive_job(op, dead->job, dead->death.payload_cut, store->base.options.payload_max, &job);
     if (code != 0)
         return code;
+    if (dead->origin && hfi_forward_is(&job)) { /* it tells of one that has another number here, if it is here */
+        int64_t id = hfi_memory_find_origin(store, hfi_letter_told(dead->origin, hfi_forward_letter(&job), told));
+        op->stray = id == 0;
+        if (op->stray)
+            return hfi_forward_stray(op->op.error, op->dead_id);
+        job.source_message_id = hfi_forward_retell(&job, id, &room);
+    }
     if (hfi_unique_scope(scope, sizeof scope, &job) > 0 &&
         (op->new_job = hfi_memory_holder(store, scope, NULL)) != 0)
         return HF_EEXIST;
@@ -131,6 +140,7 @@ int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op) {
     struct verdict verdict;
     op->new_job = 0;
     op->status = HF_DEAD_DEAD;
+    op->stray = false;
     if (!dead)
         return HF_ENOENT;
     if (dead->status != HF_DEAD_DEAD) {

@@ -27,6 +27,17 @@ static int64_t find_known(const struct hfi_memory *store, const struct hf_dead_v
     return 0;
 }
 
+int64_t hfi_memory_find_origin(const struct hfi_memory *store, const char *origin) {
+    struct hf_dead_view letter = {.origin = origin};
+    int64_t own = hfi_letter_own(&letter, store->base.uuid);
+    for (size_t i = 0; i < store->deads.count; i++) {
+        const struct hfi_memory_dead *dead = store->deads.items[i];
+        if (dead->id == own || (dead->origin && strcmp(dead->origin, origin) == 0))
+            return dead->id;
+    }
+    return 0;
+}
+
 /* A name that lives as long as the program. */
 static const char *outcome_of(const char *text) {
     for (int state = 0; text && state <= HF_JOB_CANCELLED; state++)
@@ -51,7 +62,7 @@ static int fill(struct hfi_memory_dead *dead, const struct hf_dead_view *letter,
     return dead->settled_by && dead->settled_reason && dead->origin && dead->cause && dead->node_name ? 0 : HF_ENOMEM;
 }
 
-static int take(struct hfi_memory *store, const struct hf_dead_view *letter, int64_t *id, bool *existed) {
+static int take(struct hfi_memory *store, const struct hf_dead_view *letter, int64_t *id, bool *existed, struct hf_error *error) {
     struct hfi_change change = {.has_death = true};
     struct hfi_staged staged = {0};
     struct hfi_curve curve;
@@ -61,6 +72,9 @@ static int take(struct hfi_memory *store, const struct hf_dead_view *letter, int
     *existed = *id != 0;
     if (*existed)
         return 0;
+    const struct hfi_memory_job *row = own && letter->job_id != 0 ? hfi_memory_find(store, letter->job_id) : NULL;
+    if (own && letter->job_id != 0 && hfi_letter_home(letter, row ? (int64_t)row->job->deaths : -1, store->next_job + 1, error) != 0)
+        return HF_EINVAL;
     if (change.job.policy && !(change.job.policy = hfi_memory_policy(store, &curve)))
         return HF_ENOMEM;
     int code = hfi_memory_stage_death(store, &change, NULL, &staged);
@@ -76,9 +90,11 @@ int hfi_memory_import(struct hfi_memory *store, struct hfi_op_import *op) {
     size_t before = store->deads.count;
     int64_t next = store->next_dead;
     for (size_t i = 0; i < op->count; i++) {
-        int code = take(store, &op->letters[i], &op->ids[i], &op->existed[i]);
+        int code = take(store, &op->letters[i], &op->ids[i], &op->existed[i], op->op.error);
         if (code == 0)
             continue;
+        if (code == HF_EINVAL && op->op.error)
+            op->op.error->line = (int)i + 1;
         while (store->deads.count > before)
             hfi_memory_dead_free(store->deads.items[--store->deads.count]);
         store->next_dead = next;

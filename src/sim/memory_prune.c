@@ -70,6 +70,18 @@ static bool node_goes(struct hfi_memory *store, const struct hfi_op_prune *op, v
     return true;
 }
 
+/* Ids are places: that of one that is forgotten stays, empty. */
+static void forget_tasks(struct hfi_memory *store, struct hfi_op_prune *op) {
+    for (size_t i = 0; i < store->redrives.count && op->pruned < op->limit && op->dead_letters_before > 0; i++) {
+        struct hfi_redrive_task *task = store->redrives.items[i];
+        if (!task || task->state == HF_REDRIVE_RUNNING || task->ended_at_us >= op->dead_letters_before)
+            continue;
+        store->redrives.items[i] = NULL;
+        hfi_free(task);
+        op->pruned++;
+    }
+}
+
 static void forget_storms(struct hfi_memory *store, struct hf_wall now) {
     size_t kept = 0;
     for (size_t i = 0; i < store->storms.count; i++) {
@@ -91,6 +103,7 @@ int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op) {
         prune_rows(store, op, &store->inbox, message_goes);
     if (op->nodes_before > 0)
         prune_rows(store, op, &store->nodes, node_goes);
+    forget_tasks(store, op);
     forget_storms(store, op->now);
     op->rows = op->pruned;
     op->more = op->pruned >= op->limit;

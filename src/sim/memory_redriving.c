@@ -98,7 +98,7 @@ static struct hfi_redrive_task *first_due(struct hfi_memory *store, int64_t now_
     struct hfi_redrive_task *first = NULL;
     for (size_t i = 0; i < store->redrives.count; i++) {
         struct hfi_redrive_task *task = store->redrives.items[i];
-        if (task->state == HF_REDRIVE_RUNNING && task->next_at_us <= now_us && (!first || task->next_at_us < first->next_at_us))
+        if (task && task->state == HF_REDRIVE_RUNNING && task->next_at_us <= now_us && (!first || task->next_at_us < first->next_at_us))
             first = task;
     }
     return first;
@@ -143,7 +143,7 @@ int hfi_memory_list_redrives(struct hfi_store *self, const struct hf_redrive_fil
         id = filter->after_id - 1;
     for (; id > 0 && code == 0; id--) {
         const struct hfi_redrive_task *task = find(store, id);
-        if (filter->id != 0 && task->id != filter->id)
+        if (!task || (filter->id != 0 && task->id != filter->id))
             continue;
         if (hf_redrive_list_count(*list) == limit) {
             hfi_redrive_list_set_next(*list, id + 1);

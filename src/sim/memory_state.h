@@ -280,6 +280,7 @@ struct hfi_memory_dead *hfi_memory_find_dead(struct hfi_memory *store, int64_t i
 int hfi_memory_requeue(struct hfi_memory *store, struct hfi_op_requeue *op);
 int hfi_memory_readmit(struct hfi_memory *store, struct hfi_op_readmit *op); /* memory_readmit.c */
 struct hfi_memory_dead *hfi_memory_last_death(struct hfi_memory *store, const struct hfi_job *job); /* NULL: none, or pruned */
+int64_t hfi_memory_find_origin(const struct hfi_memory *store, const char *origin); /* the letter that died there; 0 none */
 int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op);
 int hfi_memory_poison(struct hfi_memory *store, struct hfi_op_poison *op);
 int hfi_memory_settle(struct hfi_memory *store, struct hfi_op_settle *op);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "jobs/forward.h"
 #include "jobs/letter.h"
 #include "jobs/redriving.h"
 
@@ -429,6 +430,122 @@ static void a_letter_comes_home_once(void **state) {
     assert_int_equal(again, id);
 }
 
+/* A death that never was would hide the one that comes: it is there already, by its job and number. */
+static void a_death_that_never_was_does_not_come_home(void **state) {
+    (void)state;
+    struct hf_dead_view letter = *world_dead(world_die("a", NULL));
+    const char *dash = strrchr(letter.origin, '-');
+    char origin[HFI_ORIGIN_ROOM];
+    struct hf_error error;
+    int64_t ids[2];
+    bool existed[2];
+    snprintf(origin, sizeof origin, "%.*s-900", (int)(dash - letter.origin), letter.origin);
+    struct hf_dead_view letters[2] = {letter, letter};
+    letters[1].origin = origin;
+    letters[1].death_no = 2;
+    struct hfi_op_import op = {.op = {.kind = HFI_OP_IMPORT, .error = &error}, .letters = letters, .count = 2, .actor = "ann",
+                               .now = world.now, .ids = ids, .existed = existed};
+    hf_error_init(&error);
+    assert_int_equal(world_do(&op.op), HF_EINVAL);
+    assert_string_equal(error.what, "death_no");
+    assert_string_equal(error.why, "job 1 has died 1 times here, not 2");
+    assert_int_equal(error.line, 2);
+    letters[1].job_id = 2; /* no job yet, and its first death will be one */
+    letters[1].death_no = 1;
+    assert_int_equal(world_do(&op.op), HF_EINVAL);
+    assert_string_equal(error.what, "job_id");
+    letters[0].origin = "elsewhere-7";
+    letters[0].job_id = 0;
+    assert_int_equal(world_do(&op.op), HF_EINVAL); /* all or none */
+    assert_int_equal(world_dead_count(-1), 1);
+    world_die("b", NULL);
+    assert_int_equal(world_dead_count(-1), 2);
+}
+
+static const struct hfi_forward audit[] = {{.name = "audit", .type = "order", .death_class = -1, .of = 3, .to_queue = "elsewhere",
+                                            .to_type = "holdfast.forward.audit"}};
+static const struct hfi_forwards told = {audit, 1};
+
+/* The letter of a copy that died, and the one it tells of, as `holdfast dead export` gives them; both of the store's. */
+static void export_copy(struct hf_dead **original, struct hf_dead **copy) {
+    world.forwards = &told;
+    for (int i = 0; i < 3; i++)
+        world_die("x", NULL); /* their numbers are not those of another store */
+    world_die("order", NULL);
+    struct hfi_job *job = world_start(world_lane("elsewhere", "holdfast.forward.audit"));
+    assert_int_equal(world_fail(&job, true), 0);
+    assert_int_equal(world.store->ops->get_dead(world.store, 4, original, NULL), 0);
+    assert_int_equal(world.store->ops->get_dead(world.store, 5, copy, NULL), 0);
+}
+
+static void an_imported_copy_tells_of_its_own_letter(void **state) { /* S2.26, S0.20: never of a stranger with its number */
+    (void)state;
+    struct hf_store_options options;
+    struct hf_dead *original, *copy;
+    struct hf_error error;
+    int64_t of, id;
+    bool existed;
+    export_copy(&original, &copy);
+    hf_store_options_init(&options);
+    struct hfi_store *home = world.store;
+    world.store = world_new_store(world.kind, &options);
+    for (int i = 0; i < 5; i++)
+        world_die("x", NULL); /* also one that is number 4 */
+    assert_int_equal(import(hf_dead_look(copy), &id, &existed), 0);
+    assert_string_equal(world_dead(id)->source_message_id, "4 http.404");
+    struct hf_dead_action action = world_action("ann");
+    struct hfi_op_redrive op = {.op = {.kind = HFI_OP_REDRIVE, .error = &error}, .dead_id = id, .action = &action, .now = world.now};
+    hf_error_init(&error);
+    assert_int_equal(world_do(&op.op), HF_ESTATE);
+    assert_true(op.stray);
+    assert_non_null(strstr(error.why, "that dead letter is not here"));
+    assert_int_equal(world_dead(id)->status, HF_DEAD_DEAD);
+    assert_int_equal(import(hf_dead_look(original), &of, &existed), 0);
+    assert_true(of != 4);
+    assert_int_equal(world_do(&op.op), 0);
+    struct hfi_job *job = world_start(world_lane("elsewhere", "holdfast.forward.audit"));
+    assert_int_equal(job->id, op.new_job);
+    assert_int_equal(hfi_forward_letter(job), of);
+    assert_string_equal(hfi_forward_error_type(job), "http.404");
+    assert_int_equal(world_fail(&job, true), 0);
+    world.store->ops->close(world.store);
+    world.store = home;
+    hf_dead_free(original);
+    hf_dead_free(copy);
+}
+
+static void a_task_is_forgotten_with_its_letters(void **state) {
+    (void)state;
+    struct hf_redrive_options options = wish();
+    struct hf_redrive_filter filter;
+    struct hf_redrive_list *list;
+    int64_t none = begin(&options), running;
+    assert_int_equal(step(none).task.state, HF_REDRIVE_DONE);
+    world.now.us += DAY;
+    kill_many("a", 1);
+    options.canary = 1;
+    running = begin(&options);
+    assert_int_equal(step(running).redriven, 1);
+    struct hfi_op_prune prune = {.op = {.kind = HFI_OP_PRUNE}, .dead_letters_before = world.now.us - DAY, .limit = 100, .now = world.now};
+    assert_int_equal(world_do(&prune.op), 0);
+    assert_int_equal(prune.pruned, 0);
+    prune.dead_letters_before++;
+    assert_int_equal(world_do(&prune.op), 0);
+    assert_int_equal(prune.pruned, 1);
+    hf_redrive_filter_init(&filter);
+    assert_int_equal(world.store->ops->list_redrives(world.store, &filter, &list, NULL), 0);
+    assert_int_equal(hf_redrive_list_count(list), 1);
+    assert_int_equal(hf_redrive_list_at(list, 0)->id, running);
+    hf_redrive_list_free(list);
+    filter.id = none;
+    assert_int_equal(world.store->ops->list_redrives(world.store, &filter, &list, NULL), HF_ENOENT);
+    prune.dead_letters_before = INT64_MAX;
+    assert_int_equal(world_do(&prune.op), 0);
+    assert_int_equal(look(running).state, HF_REDRIVE_RUNNING);
+    assert_int_equal(end_jobs("a", 1, true), 1);
+    assert_int_equal(step(0).task.state, HF_REDRIVE_DONE);
+}
+
 static void wrong_letters_are_refused(void **state) {
     (void)state;
     struct hf_error error;
@@ -460,9 +577,31 @@ static void wrong_letters_are_refused(void **state) {
     bad = good;
     bad.priority = 10;
     assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+    bad = good;
+    bad.queue = "a\nb"; /* as enqueue says it */
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+    assert_string_equal(error.what, "queue");
+    bad = good;
+    bad.source = "holdfast.odd";
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+    bad = good;
+    bad.queue = "holdfast.deaths";
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+    bad.source = HFI_FORWARD_SOURCE;
+    bad.source_message_id = "x";
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
+    bad.source_message_id = "7 http.404";
+    assert_int_equal(hfi_letter_check(&bad, &error), 0);
+    bad = good;
+    bad.max_executions_given = HFI_EXECUTIONS_MAX;
+    assert_int_equal(hfi_letter_check(&bad, &error), 0);
+    bad.max_executions_given++;
+    assert_int_equal(hfi_letter_check(&bad, &error), HF_EINVAL);
 }
 
 WORLD_MAIN(WORLD_TEST(a_letter_goes_to_another_store_byte_by_byte), WORLD_TEST(a_letter_comes_home_once),
+           WORLD_TEST(a_death_that_never_was_does_not_come_home),
+           WORLD_TEST(an_imported_copy_tells_of_its_own_letter), WORLD_TEST(a_task_is_forgotten_with_its_letters),
            WORLD_TEST(wrong_letters_are_refused), WORLD_TEST(each_letter_is_redriven_once), WORLD_TEST(what_is_refused_is_counted_and_passed),
            WORLD_TEST(a_canary_goes_first_and_is_waited_for), WORLD_TEST(a_canary_that_fails_stops_it),
            WORLD_TEST(a_share_of_failures_stops_it), WORLD_TEST(a_rate_is_kept_by_all_who_step),

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "base/alloc.h"
 #include "base/text.h"
 #include "jobs/letter.h"
 #include "jobs/store/internal.h"
@@ -35,13 +36,18 @@ static int find_text(struct hfi_sqlite *store, enum hfi_sql which, const char *f
     return find_by(store, statement, id);
 }
 
-/* The letter that is there already, as itself, as an import, as the same death or the same message; 0 none. */
-static int find_known(struct hfi_sqlite *store, const struct hf_dead_view *letter, const struct hfi_job *job, int64_t *id) {
-    int64_t own = hfi_letter_own(letter, store->base.uuid);
+int hfi_sqlite_find_origin(struct hfi_sqlite *store, const char *origin, int64_t *id) {
+    struct hf_dead_view letter = {.origin = origin};
+    int64_t own = hfi_letter_own(&letter, store->base.uuid);
     *id = 0;
     if (own != 0 && (find_number(store, HFI_SQL_DEAD_LOAD_ID, own, 0, id) != 0 || *id != 0))
         return store->fault;
-    if (find_text(store, HFI_SQL_DEAD_OF_ORIGIN, letter->origin, NULL, id) != 0 || *id != 0)
+    return find_text(store, HFI_SQL_DEAD_OF_ORIGIN, origin, NULL, id);
+}
+
+/* The letter that is there already, as itself, as an import, as the same death or the same message; 0 none. */
+static int find_known(struct hfi_sqlite *store, const struct hf_dead_view *letter, const struct hfi_job *job, int64_t *id) {
+    if (hfi_sqlite_find_origin(store, letter->origin, id) != 0 || *id != 0)
         return store->fault;
     if (job->id != 0)
         return find_number(store, HFI_SQL_DEAD_OF_JOB, job->id, letter->death_no, id);
@@ -82,12 +88,36 @@ static int take(struct hfi_sqlite *store, const struct hf_dead_view *letter, int
     return write_rest(store, letter, own, *id);
 }
 
+/* Does it go with what its job knows, where it is this store's? 0, HF_EINVAL or a fault. */
+static int check_home(struct hfi_sqlite *store, const struct hf_dead_view *letter, struct hf_error *error) {
+    struct hfi_job *job = NULL, taken;
+    struct hfi_death death;
+    struct hfi_curve curve;
+    int64_t known, deaths = -1;
+    if (letter->job_id == 0 || hfi_letter_own(letter, store->base.uuid) == 0)
+        return 0;
+    hfi_letter_take(letter, true, &curve, &taken, &death);
+    if (find_known(store, letter, &taken, &known) != 0 || known != 0 || hfi_sqlite_ids_load(store) != 0)
+        return store->fault;
+    if (hfi_sqlite_load(store, letter->job_id, &job) == 0)
+        deaths = job->deaths;
+    hfi_free(job);
+    return store->fault != 0 ? store->fault : hfi_letter_home(letter, deaths, store->next_job, error);
+}
+
 int hfi_sqlite_op_import(struct hfi_sqlite *store, struct hfi_op_import *op) {
     size_t fresh = 0;
     char detail[64];
     if (store->full)
         return hfi_fail(op->op.error, HF_ENOSPC, store->path, "free space; it is taken up again by itself",
                         "the disk is full, nothing new is taken in");
+    for (size_t i = 0; i < op->count; i++) { /* all of them before the first is taken in */
+        int code = check_home(store, &op->letters[i], op->op.error);
+        if (code != 0 && store->fault == 0 && op->op.error)
+            op->op.error->line = (int)i + 1;
+        if (code != 0)
+            return code;
+    }
     for (size_t i = 0; i < op->count; i++) {
         if (take(store, &op->letters[i], &op->ids[i], &op->existed[i]) != 0)
             return store->fault;

@@ -189,6 +189,7 @@ bool hfi_sqlite_deps_pending(struct hfi_sqlite *store, int64_t parent);
 int hfi_sqlite_op_release(struct hfi_sqlite *store, struct hfi_op_release *op);
 
 /* put.c, claim.c, apply.c */
+int hfi_sqlite_ids_load(struct hfi_sqlite *store); /* store->next_job, of this transaction */
 int hfi_sqlite_next_id(struct hfi_sqlite *store, int64_t *id);
 int hfi_sqlite_ids_flush(struct hfi_sqlite *store);
 int hfi_sqlite_op_put(struct hfi_sqlite *store, struct hfi_op_put *op);
@@ -248,6 +249,8 @@ int hfi_sqlite_op_readmit(struct hfi_sqlite *store, struct hfi_op_readmit *op); 
 /* forward.c: what a death sets off besides its alerts */
 int hfi_sqlite_forward(struct hfi_sqlite *store, const struct hfi_change *change, const struct hfi_forwards *forwards,
                        int64_t dead_id);
+/* The letter that died there, here; 0 none. 0 or a fault. */
+int hfi_sqlite_find_origin(struct hfi_sqlite *store, const char *origin, int64_t *id);
 int hfi_sqlite_forward_ended(struct hfi_sqlite *store, const struct hfi_job *job); /* one of those jobs */
 int hfi_sqlite_forward_again(struct hfi_sqlite *store, int64_t from_job, int64_t to_job); /* it was redriven */
 int hfi_sqlite_forwarded(struct hfi_sqlite *store, int64_t dead_id, int64_t *job);

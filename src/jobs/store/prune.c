@@ -249,7 +249,8 @@ int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op) {
     op->rows = began;
     if (prune_jobs(store, op) == 0 && prune_letters(store, op) == 0 &&
         prune_by_time(store, op, HFI_SQL_PRUNE_INBOX, op->inbox_before) == 0 &&
-        prune_by_time(store, op, HFI_SQL_PRUNE_AUDIT, op->audit_before) == 0 && prune_nodes(store, op) == 0)
+        prune_by_time(store, op, HFI_SQL_PRUNE_AUDIT, op->audit_before) == 0 && prune_nodes(store, op) == 0 &&
+        prune_by_time(store, op, HFI_SQL_PRUNE_REDRIVES, op->dead_letters_before) == 0)
         hfi_sqlite_rates_prune(store, op->now, least(op->limit, rows_left(store, op)));
     if (store->fault == 0)
         hfi_sqlite_storms_prune(store, op->now, least(op->limit, rows_left(store, op)));

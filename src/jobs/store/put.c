@@ -11,7 +11,7 @@
 #include "jobs/store/internal.h"
 
 /* A number no job ever had. Taken from the table once per transaction and put back at its end. */
-int hfi_sqlite_next_id(struct hfi_sqlite *store, int64_t *id) {
+int hfi_sqlite_ids_load(struct hfi_sqlite *store) {
     if (store->next_job == 0) {
         sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_META_GET);
         if (!statement)
@@ -23,6 +23,11 @@ int hfi_sqlite_next_id(struct hfi_sqlite *store, int64_t *id) {
         if (store->next_job <= 0 && store->fault == 0)
             return hfi_sqlite_fault(store, SQLITE_CORRUPT);
     }
+    return store->fault;
+}
+
+int hfi_sqlite_next_id(struct hfi_sqlite *store, int64_t *id) {
+    hfi_sqlite_ids_load(store);
     *id = store->next_job++;
     store->ids_taken = true;
     return store->fault;

@@ -9,12 +9,13 @@
 #include "base/text.h"
 #include "jobs/forward.h"
 #include "jobs/hands.h"
+#include "jobs/letter.h"
 #include "jobs/store/internal.h"
 
 /* The columns of DEAD_LOAD. */
 enum {
     STATUS, NEW_JOB, JOB, TYPE, QUEUE, DOWNSTREAM, BREAKER_KEY, LIMIT_KEY, PRIORITY, CONTENT_TYPE, POLICY, MAX_EXECUTIONS,
-    TIMEOUT, ROOT, KEY, UNIQUE_KEY, CORRELATION, TRACE, TAGS, PAYLOAD, CUT, SOURCE, MESSAGE_ID
+    TIMEOUT, ROOT, KEY, UNIQUE_KEY, CORRELATION, TRACE, TAGS, PAYLOAD, CUT, SOURCE, MESSAGE_ID, ORIGIN
 };
 
 static void read_snapshot(struct hfi_sqlite *store, sqlite3_stmt *statement, struct hfi_job *job) {
@@ -48,11 +49,31 @@ static void read_snapshot(struct hfi_sqlite *store, sqlite3_stmt *statement, str
         hfi_sqlite_policy_by_id(store, sqlite3_column_int64(statement, POLICY), &job->policy);
 }
 
+/* An imported letter's copy tells of one that has another number here, if it is here. */
+static int retell(struct hfi_sqlite *store, struct hfi_op_redrive *op, const char *origin, struct hfi_forward_room *room,
+                  struct hfi_job *job) {
+    char told[HFI_ORIGIN_ROOM];
+    int64_t id = 0;
+    if (!*origin || !hfi_forward_is(job))
+        return 0;
+    hfi_letter_told(origin, hfi_forward_letter(job), told);
+    if (hfi_sqlite_find_origin(store, told, &id) != 0)
+        return store->fault;
+    op->stray = id == 0;
+    if (op->stray)
+        return hfi_forward_stray(op->op.error, op->dead_id);
+    job->source_message_id = hfi_forward_retell(job, id, room);
+    return 0;
+}
+
 /* The new job into the tables; its texts are the snapshot's, which stays read until then. */
-static int make(struct hfi_sqlite *store, struct hfi_op_redrive *op, const struct hfi_job *snapshot, bool cut) {
+static int make(struct hfi_sqlite *store, struct hfi_op_redrive *op, const struct hfi_job *snapshot, bool cut, const char *origin) {
     struct hfi_job job;
+    struct hfi_forward_room room;
     char key[HFI_KEY_MAX + 1];
     int code = hfi_redrive_job(op, snapshot, cut, store->base.options.payload_max, &job);
+    if (code == 0)
+        code = retell(store, op, origin, &room, &job);
     if (code != 0)
         return code; /* whoever asked says it */
     if (hfi_sqlite_unique_holder(store, &job, &op->new_job) != 0)
@@ -96,7 +117,8 @@ static int redrive(struct hfi_sqlite *store, struct hfi_op_redrive *op, sqlite3_
         return store->fault;
     op->new_job = 0;
     read_snapshot(store, statement, &snapshot);
-    int code = store->fault != 0 ? store->fault : make(store, op, &snapshot, sqlite3_column_int(statement, CUT) != 0);
+    int code = store->fault != 0 ? store->fault
+                                 : make(store, op, &snapshot, sqlite3_column_int(statement, CUT) != 0, hfi_column_text(statement, ORIGIN));
     if (code != 0)
         return code;
     code = hfi_sqlite_settle(store, op->dead_id, HF_DEAD_REDRIVEN, op->now, action->actor, action->reason, op->new_job, op->task);
@@ -109,6 +131,7 @@ static int redrive(struct hfi_sqlite *store, struct hfi_op_redrive *op, sqlite3_
 int hfi_sqlite_op_redrive(struct hfi_sqlite *store, struct hfi_op_redrive *op) {
     op->new_job = 0;
     op->status = 0;
+    op->stray = false;
     if (store->full)
         return hfi_fail(op->op.error, HF_ENOSPC, store->path, "free space; it is taken up again by itself",
                         "the disk is full, nothing new is taken in");

@@ -97,6 +97,7 @@ static const char version_1_deaths[] =
     " new_key INTEGER NOT NULL, death_class INTEGER NOT NULL, since_us INTEGER NOT NULL, type TEXT, queue TEXT,"
     " error_type TEXT, fingerprint TEXT, actor TEXT NOT NULL, reason TEXT, created_at_us INTEGER NOT NULL,"
     " force INTEGER NOT NULL) STRICT;"
+    "CREATE INDEX redrives_ended ON redrives(ended_at_us) WHERE state > 0;"
     "CREATE INDEX redrives_running ON redrives(next_at_us) WHERE state = 0;"
     /* Where deaths went besides their alerts: handlers and forwarders. outcome: how that job ended; NULL: not yet. */
     "CREATE TABLE forwards("

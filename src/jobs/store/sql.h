@@ -144,7 +144,7 @@
                        "AND source = ?1 AND source_message_id = ?2")                                                   \
     X(DEAD_LOAD, "SELECT status, new_job_id, job_id, type, queue, downstream, breaker_key, limit_key, priority, "      \
                  "content_type, policy_id, max_executions, execution_timeout_ms, root_id, idempotency_key, "           \
-                 "unique_key, correlation_id, trace_context, tags, payload, payload_cut, source, source_message_id "                               \
+                 "unique_key, correlation_id, trace_context, tags, payload, payload_cut, source, source_message_id, origin "                               \
                  "FROM dead_letters WHERE id = ?1")                                                                    \
     X(DEAD_SETTLE, "UPDATE dead_letters SET status = ?2, settled_at_us = ?3, settled_by = ?4, settled_reason = ?5, "   \
                    "new_job_id = ?6, task_id = ?7 WHERE id = ?1 AND status = 0")                                                     \
@@ -275,6 +275,8 @@
                        "ORDER BY d.settled_at_us, d.id LIMIT ?4")                                                      \
     X(PRUNE_DEAD, "DELETE FROM dead_letters WHERE id = ?1")                                                            \
     X(PRUNE_ALERTS, "DELETE FROM alerts WHERE dead_id = ?1")                                                           \
+    X(PRUNE_REDRIVES, "DELETE FROM redrives WHERE id IN (SELECT id FROM redrives WHERE state > 0 AND ended_at_us < ?1 " \
+                      "LIMIT ?2)")                                                                                      \
     X(PRUNE_INBOX, "DELETE FROM inbox WHERE (source, message_id) IN (SELECT source, message_id FROM inbox "            \
                    "WHERE at_us < ?1 LIMIT ?2)")
 

@@ -92,6 +92,7 @@ static const struct {
 /* A letter with the memory that its line needs. */
 struct letter {
     json_t *object;
+    int line;
     unsigned char *payload; /* decoded */
     struct hf_dead_view view;
 };
@@ -237,6 +238,10 @@ struct import {
     uint64_t imported, known;
 };
 
+static const char *name_of(const struct import *import) {
+    return strcmp(import->path, "-") == 0 ? "stdin" : import->path;
+}
+
 /* Every line, before anything is written. An exit code. */
 static int check_all(struct import *import) {
     struct hf_error error;
@@ -245,7 +250,7 @@ static int check_all(struct import *import) {
     while (hfi_lines_next(&import->lines)) {
         struct letter letter = {0};
         if (!hfi_lines_blank(&import->lines) && read_letter(&import->lines, &letter, &error) != 0 && wrong++ < WRONG_SHOWN) {
-            snprintf(error.file, sizeof error.file, "%s", strcmp(import->path, "-") == 0 ? "stdin" : import->path);
+            snprintf(error.file, sizeof error.file, "%s", name_of(import));
             error.line = import->lines.number;
             code = hfi_complain(&error);
         }
@@ -268,6 +273,10 @@ static int commit(struct import *import) {
     for (size_t i = 0; i < import->count; i++)
         views[i] = import->letters[i].view;
     if (hf_dead_import(import->session.store, views, import->count, import->actor, ids, existed, &error) != 0) {
+        if (error.line > 0 && (size_t)error.line <= import->count) {
+            snprintf(error.file, sizeof error.file, "%s", name_of(import));
+            error.line = import->letters[error.line - 1].line;
+        }
         int code = hfi_complain(&error);
         fprintf(stderr, "holdfast: %llu were imported before it; import the file again, those are known then\n",
                 (unsigned long long)import->imported);
@@ -294,6 +303,7 @@ static int import_all(struct import *import) {
         struct letter *letter = &import->letters[import->count++];
         if (read_letter(&import->lines, letter, &error) != 0)
             return hfi_complain(&error); /* the file changed under our eyes */
+        letter->line = import->lines.number;
         import->bytes += import->lines.length;
         if (import->count == CHUNK || import->bytes > CHUNK_BYTES)
             code = commit(import);

@@ -148,7 +148,7 @@ static int read_action(struct redrive *redrive, const struct hfi_options *option
 }
 
 static int check_choice(const struct hfi_options *options, bool filtered) {
-    static const char *const of_many[] = {"rate", "canary", "stop-at", "detach"};
+    static const char *const of_many[] = {"rate", "canary", "stop-at", "detach", "expect"};
     const char *text = hfi_flag_text(options, "payload", NULL), *file = hfi_flag_text(options, "file", NULL);
     bool ids = options->argument_count > 0, all = hfi_flag(options, "all")->given;
     if (!*hfi_flag_text(options, "actor", ""))
@@ -209,6 +209,10 @@ static int run(const struct hfi_options *options) {
             try_filter(&redrive, &filter);
         print_end(&redrive);
         code = redrive.code;
+        if (code == 0 && wish.expect >= 0 && redrive.done != (uint64_t)wish.expect) {
+            hfi_note("there are %llu dead letters, not %lld", (unsigned long long)redrive.done, (long long)wish.expect);
+            code = HFI_EXIT_REFUSED;
+        }
     }
     hfi_session_close(&redrive.session);
     return code;

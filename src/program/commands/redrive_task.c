@@ -33,6 +33,7 @@ static int read_share(const char *text, double *share) {
 int hfi_redrive_flags(const struct hfi_options *options, struct hf_redrive_options *redrive) {
     const char *rate = hfi_flag_text(options, "rate", NULL), *share = hfi_flag_text(options, "stop-at", NULL);
     redrive->canary = (uint32_t)hfi_flag_number(options, "canary", 0);
+    redrive->expect = hfi_flag_number(options, "expect", -1);
     if (rate && (!hfi_word_rate(rate, &redrive->rate_per_s) || !(redrive->rate_per_s > 0)))
         return hfi_usage("rate", "write 10/s, 600/m or 36000/h", "`%s` is not a rate", rate);
     return share ? read_share(share, &redrive->stop_at) : 0;

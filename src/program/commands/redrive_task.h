@@ -13,6 +13,7 @@
     {.name = "rate", .kind = HFI_FLAG_TEXT, .value = "R", .help = "no faster than R, as 10/s or 600/m"},                 \
         {.name = "canary", .kind = HFI_FLAG_NUMBER, .value = "N", .help = "N first, the others when these have ended", .min = 1, .max = 1000000}, \
         {.name = "stop-at", .kind = HFI_FLAG_TEXT, .value = "PCT", .help = "stop when more of the new jobs have failed, as 20%; 0% = at the first one"}, \
+        {.name = "expect", .kind = HFI_FLAG_NUMBER, .value = "N", .help = "refuse it unless there are N of them", .min = 0, .max = 1000000000}, \
         {.name = "detach", .kind = HFI_FLAG_SWITCH, .help = "print the task's id and leave the work to the nodes"}
 
 /* Reads those flags into `options`. 0, or an exit code after a complaint. */

@@ -40,6 +40,11 @@ dead letter 1 redriven as job 1
 $ holdfast --store sqlite:other.db job show 1 --json | grep -o '"idempotency_key":"[^"]*"\|"payload_base64":"[^"]*"' | sort > there; grep -o '"idempotency_key":"[^"]*"\|"payload_base64":"[^"]*"' letters | head -2 | sort | diff - there
 # One wrong line, and nothing of the file is taken in.
 $ sed '2s/"class":"permanent"/"class":"odd"/' letters > wrong; echo '{"type":7}' >> wrong; echo 'no json' >> wrong
+# One of this store that does not go with its job: a death to come would be taken for it.
+$ cat letters letters > more; head -1 letters | sed 's/"death_no":1/"death_no":2/; s/\("origin":"[^"]*\)-1"/\1-900"/' >> more; holdfast dead import more
+~! holdfast: more:5: death_no: job \d has died 1 times here, not 2 \(leave it to the store that it died in\)
+! holdfast: 0 were imported before it; import the file again, those are known then
+[2]
 $ holdfast --store sqlite:third.db dead import wrong
 ! holdfast: wrong:2: class: missing or unknown (take the line as `dead export` wrote it)
 ! holdfast: wrong:3: type: it has to be a text (write it in quotes)

@@ -22,7 +22,11 @@ $ grep -c '"event":"redrive.ended","task":1,"state":"stopped"' log
 1
 # Mended, and again: the canary first, then all others in the same run.
 $ touch ok
-$ holdfast dead redrive --all --actor ada --reason mended --canary 2 --rate 6000/m --stop-at 20% --detach --json
+# I85: not without the count that was looked at; nothing is begun then.
+$ holdfast dead redrive --all --actor ada --expect 5
+! holdfast: redrive: there are 6 dead letters, not 5 (look at them again, and expect so many)
+[4]
+$ holdfast dead redrive --all --actor ada --reason mended --expect 6 --canary 2 --rate 6000/m --stop-at 20% --detach --json
 ~ \{"task":2,"state":"running","total":6,"redriven":0,.*"canary":2,.*"rate_per_second":100.0,"stop_at":0.2,.*
 $ holdfast run --until-idle 2> log
 6 executions: 6 succeeded, 0 to be retried, 0 dead, 0 given back, 0 kept back; 0 quarantined; 0 attempts

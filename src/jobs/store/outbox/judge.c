@@ -236,11 +236,13 @@ static void complete(struct reading *reading) {
         reading->row->put.curve = hfi_rulebook_policy(book, spec->type, spec->queue);
 }
 
-/* What a dead letter shows of a column, whatever is in it. */
+/* What a dead letter shows of a column, whatever is in it: on one line, as names are. */
 static void show(const struct reading *reading, enum hfi_outbox_column column, char *text, size_t room) {
     size_t length = 0;
     const char *bytes = type_of(reading, column) == SQLITE_NULL ? NULL : bytes_of(reading, column, &length);
     hfi_text_clean(text, room, bytes, length);
+    for (char *at = text; *at; at++)
+        *at = (unsigned char)*at < 0x20 || *at == 0x7f ? ' ' : *at;
 }
 
 static int make_poison(struct hfi_outbox_row *row, const struct hf_error *why) {
