@@ -56,7 +56,8 @@ struct hfi_lane_queue {
     /* of the round: */
     struct hfi_lane **open;       /* lanes that may take part, from the one whose turn it is */
     size_t open_count, places;
-    uint16_t index;               /* among its queues, + 1 */
+    bool enters;                  /* a lane of it has a place */
+    uint16_t index;               /* among its queues */
     uint16_t budgets[HFI_POOL_COUNT];
 };
 

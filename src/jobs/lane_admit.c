@@ -75,7 +75,9 @@ static bool may_take(struct hfi_lanes *lanes, struct hfi_lane *lane, struct hf_w
 }
 
 static void open_lanes(struct hfi_lanes *lanes, struct hfi_lane_queue *queue, int64_t now_us, struct hf_wall wall) {
-    queue->open_count = queue->places = queue->index = 0;
+    queue->open_count = queue->places = 0;
+    queue->enters = false;
+    memset(queue->budgets, 0, sizeof queue->budgets);
     if (queue->turn >= queue->count)
         queue->turn = 0;
     for (size_t i = 0; i < queue->count && queue->wanted; i++) {
@@ -139,11 +141,19 @@ static uint16_t budget_of_site(struct hfi_round *round, struct hfi_lane_site *si
     return site->budget;
 }
 
-static void enter_queue(struct hfi_round *round, struct hfi_lane_queue *queue) {
-    round->queues[round->queue_count] = (struct hfi_merge_queue){queue->order, queue->weight, queue->current, queue->current};
-    round->queue_of[round->queue_count] = queue;
-    queue->index = (uint16_t)++round->queue_count;
-    memset(queue->budgets, 0, sizeof queue->budgets);
+/* Those with a part in the round, by order whoever had the first places. */
+static void enter_queues(struct hfi_lanes *lanes) {
+    struct hfi_round *round = &lanes->round;
+    for (size_t i = 0; i < lanes->queue_count; i++) {
+        struct hfi_lane_queue *queue = lanes->queues[i];
+        if (!queue->enters)
+            continue;
+        round->queues[round->queue_count] = (struct hfi_merge_queue){queue->order, queue->weight, queue->current, queue->current};
+        round->queue_of[round->queue_count] = queue;
+        queue->index = (uint16_t)round->queue_count++;
+    }
+    for (size_t i = 0; i < round->count; i++)
+        round->admitted[i].queue = round->lanes[i]->queue->index;
 }
 
 /* Are its jobs probes that one may choose among? */
@@ -155,13 +165,13 @@ static void enter(struct hfi_lanes *lanes, struct hfi_lane *lane, uint32_t max) 
     struct hfi_round *round = &lanes->round;
     struct hfi_lane_queue *queue = lane->queue;
     lane->round = lanes->round_number;
+    queue->enters = true;
     round->lanes[round->count] = lane;
     struct hfi_admitted *admitted = &round->admitted[round->count++];
     *admitted = (struct hfi_admitted){.lane = lane->id, .max = max, .probe = is_probe(lane), .runs_code = lane->runs_code,
                                       .alone = hfi_alone_is(&lanes->alone, lane),
                                       .limit = lane->limit == NULL ? NULL : &lane->limit->limit,
-                                      .queue_max = queue->global_concurrency, .aging_us = queue->aging_us,
-                                      .queue = (uint16_t)(queue->index - 1)};
+                                      .queue_max = queue->global_concurrency, .aging_us = queue->aging_us};
     admitted->draws[0] = budget_of_queue(lanes, queue, lane->pool);
     admitted->draws[1] = queue->concurrency > 0 && lane->pool == HFI_POOL_WORKER ? LENT : NOTHING;
     admitted->draws[2] = lane->site == NULL ? NOTHING : budget_of_site(round, lane->site);
@@ -275,8 +285,6 @@ static void enter_probes(struct hfi_lanes *lanes, uint32_t max) {
                 queue->open[others++] = lane;
                 continue;
             }
-            if (queue->index == 0)
-                enter_queue(&lanes->round, queue);
             enter(lanes, lane, max);
         }
         queue->open_count = others;
@@ -284,21 +292,17 @@ static void enter_probes(struct hfi_lanes *lanes, uint32_t max) {
 }
 
 size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t max) {
-    struct hfi_round *round = &lanes->round;
     begin(lanes, now_us, wall);
     enter_probes(lanes, max);
     for (size_t from = 0, to; from < lanes->queue_count; from = to) {
         for (to = from + 1; to < lanes->queue_count && lanes->queues[to]->order == lanes->queues[from]->order;)
             to++;
         divide(lanes, from, to);
-        for (size_t i = from; i < to; i++) {
-            struct hfi_lane_queue *queue = lanes->queues[i];
-            if (queue->places > 0 && queue->index == 0)
-                enter_queue(round, queue);
-            enter_lanes(lanes, queue, max, wall.us);
-        }
+        for (size_t i = from; i < to; i++)
+            enter_lanes(lanes, lanes->queues[i], max, wall.us);
     }
-    return round->count;
+    enter_queues(lanes);
+    return lanes->round.count;
 }
 
 void hfi_lanes_claimed(struct hfi_lanes *lanes, int64_t now_us, int64_t hold_us) {

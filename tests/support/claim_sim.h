@@ -20,6 +20,7 @@ struct claim_sim {
     struct hfi_admitted claimed[HFI_ADMIT_MAX];
     size_t count;
     uint32_t total;
+    uint32_t inverted; /* jobs beyond the probes that went after one of a queue of a higher order, over all rounds */
 };
 
 static inline void claim_sim_init(struct claim_sim *sim) {
@@ -61,11 +62,14 @@ static inline void claim_sim_round(struct claim_sim *sim, struct hfi_lanes *lane
         sim->had[lane->lane] += lane->claimed;
         hfi_merge_apart(&merge, i, lane->claimed);
     }
+    int32_t reached = INT32_MIN;
     while (hfi_merge_next(&merge, &turn)) {
         if (turn.look) {
             hfi_merge_found(&merge, turn.lane, claim_sim_head(sim, round, turn.lane, &head));
             continue;
         }
+        sim->inverted += round->lanes[turn.lane]->queue->order < reached;
+        reached = round->lanes[turn.lane]->queue->order;
         round->admitted[turn.lane].claimed++;
         sim->had[round->admitted[turn.lane].lane]++;
         hfi_merge_took(&merge, turn.lane, 1, claim_sim_head(sim, round, turn.lane, &head));

@@ -405,6 +405,44 @@ static void a_probing_site_asks_what_may_be_repeated_first(void **state) {
     hfi_lanes_end(&stage.lanes);
 }
 
+/* S1.23, S3.7: a probe goes first, and nothing else of its queue does; nor do queues of one order lose their shares. */
+static void a_probe_does_not_pull_its_queue_along(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hfi_lane_site site = {.free = 1, .probing = true};
+    uint32_t heavy = 0, light = 0;
+    begin(&stage, 8);
+    set_queue(&stage, 0, "heavy", 1, 6, 0);
+    set_queue(&stage, 1, "light", 1, 1, 0);
+    set_queue(&stage, 2, "reports", 3, 1, 0);
+    stage.noop.options.repeatable = true;
+    assert_int_equal(hfi_lanes_init(&stage.lanes, &stage.options, 1000), 0);
+    add(&stage, 1, "heavy", &stage.noop, NULL);
+    add(&stage, 2, "light", &stage.noop, NULL);
+    add(&stage, 3, "reports", &stage.noop, NULL);
+    add(&stage, 4, "reports", &stage.noop, &site);
+    add(&stage, 5, "light", &stage.noop, &site)->due = false;
+    for (int round = 0; round < 140; round++) {
+        int64_t prober = round % 2 ? 5 : 4; /* of the last queue, and of the second of one order */
+        hfi_lanes_find(&stage.lanes, 4)->due = prober == 4;
+        hfi_lanes_find(&stage.lanes, 5)->due = prober == 5;
+        stage.sim.had[4] = stage.sim.had[5] = 0;
+        site.free = 1;
+        admit(&stage, 4);
+        assert_int_equal(granted(&stage, prober), 1);
+        assert_int_equal(granted(&stage, 3), 0);
+        heavy += granted(&stage, 1);
+        light += granted(&stage, 2);
+        for (size_t i = 0; i < stage.sim.count; i++)
+            for (uint32_t job = 0; job < stage.sim.claimed[i].max; job++)
+                hfi_lane_release(&stage.lanes, hfi_lanes_find(&stage.lanes, stage.sim.claimed[i].lane), false);
+    }
+    assert_int_equal(heavy, 360);
+    assert_int_equal(light, 60);
+    assert_int_equal(stage.sim.inverted, 0);
+    hfi_lanes_end(&stage.lanes);
+}
+
 /* The key of the host that its jobs call goes with it: a leak is the sanitizer's to find. */
 static void a_lane_that_goes_takes_its_host_along(void **state) {
     (void)state;
@@ -553,6 +591,7 @@ static void no_slot_is_granted_twice(void **state) {
     }
     while (count > 0)
         hfi_lane_release(&stage.lanes, running[--count], true);
+    assert_int_equal(stage.sim.inverted, 0); /* whoever probed */
     assert_int_equal(stage.lanes.pool_used[0] + stage.lanes.pool_used[1], 0);
     assert_int_equal(sites[0].used + sites[0].waiting + sites[1].used + sites[1].waiting, 0);
     hfi_lanes_end(&stage.lanes);
@@ -572,6 +611,7 @@ int main(void) {
         cmocka_unit_test(paused_unknown_and_unwanted_lanes_get_nothing),
         cmocka_unit_test(a_site_admits_what_it_says),
         cmocka_unit_test(a_probing_site_asks_what_may_be_repeated_first),
+        cmocka_unit_test(a_probe_does_not_pull_its_queue_along),
         cmocka_unit_test(a_lane_that_goes_takes_its_host_along),
         cmocka_unit_test(only_what_was_claimed_is_booked),
         cmocka_unit_test(an_empty_lane_is_held),
