@@ -111,10 +111,11 @@ struct hfi_site {
 struct hfi_peer {
     struct hfi_lease_watch watch;
     bool present; /* in the last NODES answer */
-    bool gone;    /* to be swept */
+    bool gone;    /* to be swept, as of the last look */
     bool crashed; /* died on this host: proof that its process is gone */
     bool cleaned; /* of what its exec jobs left running here */
     uint32_t looks; /* for that */
+    bool begun;     /* to be swept, from its first row */
     char name[64];
 };
 

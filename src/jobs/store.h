@@ -226,6 +226,7 @@ struct hfi_op_sweep { /* lapses jobs of a dead owner, a page at a time (I6), or 
     struct hfi_op op;
     const struct hfi_rulebook *book;
     int64_t owner, by;
+    int64_t beat;        /* of the owner when it was judged: with another one in a live row it lives after all */
     int64_t only, epoch; /* 0, or: this job alone, while that is its epoch; the node lives on */
     bool crash;
     struct hf_wall now;
@@ -233,6 +234,7 @@ struct hfi_op_sweep { /* lapses jobs of a dead owner, a page at a time (I6), or 
     uint32_t limit;
     uint32_t lapsed;   /* out */
     bool finished;     /* out: nothing left of that owner; its node row is gone */
+    bool lives;        /* out: its beat is another one; nothing was lapsed */
     struct hfi_dead_note *notes; /* out: deaths, for the log; hfi_free */
     size_t note_count;
 };

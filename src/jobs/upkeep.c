@@ -56,9 +56,16 @@ static struct hfi_peer *add_peer(struct hfi_runner *runner, const struct hfi_nod
     return peer;
 }
 
+/* It is heard of again, or we did not hear of anybody for a while: its lease runs anew, and what it left is its own. */
+static void lives_after_all(struct hfi_peer *peer) {
+    hfi_log(HF_LOG_INFO, "node.watched_again", HFI_I("node", peer->watch.node), HFI_S("name", peer->name), NULL);
+    peer->gone = peer->crashed = peer->cleaned = peer->begun = false;
+    peer->looks = 0;
+}
+
 static void look_at(struct hfi_runner *runner, const struct hfi_node_row *row) {
     struct hfi_peer *peer = find_peer(runner, row->node);
-    bool lapsed = false;
+    bool lapsed = false, gone;
     if (peer == NULL)
         peer = add_peer(runner, row);
     else
@@ -67,13 +74,16 @@ static void look_at(struct hfi_runner *runner, const struct hfi_node_row *row) {
     if (peer == NULL)
         return; /* no memory: it is looked at again in the next round */
     peer->present = true;
-    if (!peer->gone && (lapsed || row->dead_on_host || row->gone)) {
+    gone = lapsed || row->dead_on_host || row->gone || (peer->gone && peer->crashed);
+    if (!peer->gone && gone) {
         hfi_log(HF_LOG_WARNING, "node.gone", HFI_I("node", row->node), HFI_S("name", row->name),
                 HFI_S("proof", row->dead_on_host ? "its lock is free" : row->gone ? "it left jobs behind" : "its lease ran out"),
                 NULL);
         peer->crashed = row->dead_on_host;
     }
-    peer->gone = peer->gone || lapsed || row->dead_on_host || row->gone;
+    if (peer->gone && !gone)
+        lives_after_all(peer);
+    peer->gone = gone;
 }
 
 static void forget_absent(struct hfi_runner *runner) {
@@ -83,6 +93,19 @@ static void forget_absent(struct hfi_runner *runner) {
             runner->peers[kept++] = runner->peers[i];
     }
     runner->peer_count = kept;
+}
+
+/*
+ * What its exec jobs left running on this host is killed before they run again; only just after a look at the nodes, so
+ * that nothing is killed of one that beats by now.
+ */
+static void clean(struct hfi_runner *runner, struct hfi_peer *peer) {
+    if (!peer->gone || peer->cleaned)
+        return;
+    size_t killed = hfi_leftovers_kill(runner->parts.store->port->uuid, peer->watch.node);
+    peer->cleaned = killed == 0 || ++peer->looks >= LOOKS_MAX;
+    if (killed > 0)
+        hfi_log(HF_LOG_WARNING, "node.leftovers", HFI_I("node", peer->watch.node), HFI_I("killed", killed), NULL);
 }
 
 static void sweep_next(struct hfi_runner *runner);
@@ -99,6 +122,8 @@ static void nodes_done(struct hfi_op *op, void *user) {
                 look_at(runner, &runner->nodes_op.rows[i]);
         }
         forget_absent(runner);
+        for (size_t i = 0; i < runner->peer_count; i++)
+            clean(runner, &runner->peers[i]);
         bool first = !runner->looked;
         runner->looked = true;
         sweep_next(runner);
@@ -138,10 +163,12 @@ static void swept(struct hfi_op *op, void *user) {
                     HFI_I("died", sweep->note_count), NULL);
         hfi_deaths_told(runner, sweep->notes, sweep->note_count);
         struct hfi_peer *peer = find_peer(runner, sweep->owner);
-        if (sweep->finished && peer != NULL) {
+        if (sweep->finished && peer != NULL)
             *peer = runner->peers[--runner->peer_count];
+        if (sweep->lives && peer != NULL)
+            lives_after_all(peer);
+        if (sweep->finished)
             sweep->owner = 0;
-        }
         if (active(runner)) {
             sweep_next(runner);
             hfi_claim_stale(runner);
@@ -152,15 +179,9 @@ static void swept(struct hfi_op *op, void *user) {
     came_back(runner);
 }
 
-/* What its exec jobs left running on this host is killed before they run again. True: nothing is left. */
-static bool clean(struct hfi_runner *runner, struct hfi_peer *peer) {
-    if (peer->cleaned)
-        return true;
-    size_t killed = hfi_leftovers_kill(runner->parts.store->port->uuid, peer->watch.node);
-    peer->cleaned = killed == 0 || ++peer->looks >= LOOKS_MAX;
-    if (killed > 0)
-        hfi_log(HF_LOG_WARNING, "node.leftovers", HFI_I("node", peer->watch.node), HFI_I("killed", killed), NULL);
-    return peer->cleaned;
+/* Does nobody of its executions run on, as far as we can see to that? */
+static bool may_sweep(const struct hfi_peer *peer) {
+    return peer != NULL && peer->gone && peer->cleaned;
 }
 
 /* The next page of a node that is gone (I6). */
@@ -169,20 +190,17 @@ static void sweep_next(struct hfi_runner *runner) {
     if (runner->sweep_out)
         return;
     struct hfi_peer *peer = find_peer(runner, op->owner);
-    for (size_t i = 0; i < runner->peer_count && (peer == NULL || !peer->gone); i++) {
-        if (runner->peers[i].gone)
-            peer = &runner->peers[i];
-    }
-    if (peer == NULL || !peer->gone)
-        return;
-    if (!clean(runner, peer))
-        return; /* they are on their way out: the next round looks again */
-    if (peer->watch.node != op->owner) {
-        op->owner = peer->watch.node;
+    for (size_t i = 0; i < runner->peer_count && !may_sweep(peer); i++)
+        peer = &runner->peers[i];
+    if (!may_sweep(peer))
+        return; /* what is left is on its way out: the next round looks again */
+    if (peer->watch.node != op->owner || !peer->begun)
         op->after_id = 0;
-    }
+    op->owner = peer->watch.node;
+    peer->begun = true;
     op->book = runner->sweep_book = hfi_rulebook_hold(runner->book);
     op->by = runner->node;
+    op->beat = peer->watch.beat;
     op->crash = peer->crashed;
     op->now = hfi_runner_wall(runner);
     op->limit = PAGE;

@@ -92,9 +92,15 @@ static int no_notes(struct hfi_dead_note **notes, size_t *count, uint32_t limit)
 }
 
 int hfi_memory_sweep(struct hfi_memory *store, struct hfi_op_sweep *op) {
-    int code = no_notes(&op->notes, &op->note_count, op->limit);
+    struct hfi_memory_node *node = hfi_memory_node(store, op->owner);
     op->lapsed = 0;
     op->finished = false;
+    op->notes = NULL;
+    op->note_count = 0;
+    op->lives = op->only == 0 && node && !node->gone && node->beat != op->beat;
+    if (op->lives)
+        return 0;
+    int code = no_notes(&op->notes, &op->note_count, op->limit);
     for (size_t i = 0; i < store->jobs.count && code == 0 && op->lapsed < op->limit; i++) {
         struct hfi_memory_job *row = store->jobs.items[i];
         struct hfi_hand hand;
@@ -118,7 +124,6 @@ int hfi_memory_sweep(struct hfi_memory *store, struct hfi_op_sweep *op) {
         return code;
     }
     op->finished = code == 0 && op->only == 0 && !hfi_memory_owns_some(store, op->owner);
-    struct hfi_memory_node *node = hfi_memory_node(store, op->owner);
     if (op->finished && node && !node->gone)
         hfi_memory_node_gone(store, node);
     return 0; /* what was lapsed stays lapsed: after_id says where to go on */

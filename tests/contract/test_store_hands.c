@@ -122,6 +122,39 @@ static void a_sweep_touches_only_that_owner(void **state) {
     hfi_free(nodes.rows);
 }
 
+static void a_sweep_lapses_nothing_of_who_beat_since(void **state) { /* I2, I6 */
+    (void)state;
+    int64_t id = world_put_type("a");
+    assert_non_null(world_start_type("a"));
+    struct hfi_op_beat beat = {.op = {.kind = HFI_OP_BEAT}, .node = world.node, .beat = 7, .now = world.now};
+    assert_int_equal(world_do(&beat.op), 0);
+    hfi_free(beat.owned);
+    struct hfi_op_sweep op = sweep_of(world.node, 10);
+    op.beat = 6;
+    assert_int_equal(world_do(&op.op), 0);
+    assert_true(op.lives);
+    assert_false(op.finished);
+    assert_int_equal(op.lapsed + op.note_count, 0);
+    hfi_free(op.notes);
+    assert_int_equal(world_job(id)->state, HF_JOB_RUNNING);
+    beat.beat = 8;
+    assert_int_equal(world_do(&beat.op), 0);
+    assert_true(beat.known); /* it goes on */
+    hfi_free(beat.owned);
+    op.beat = 8;
+    assert_int_equal(world_do(&op.op), 0);
+    hfi_free(op.notes);
+    assert_false(op.lives);
+    assert_true(op.finished);
+    assert_int_equal(op.lapsed, 1);
+    assert_int_equal(world_job(id)->state, HF_JOB_PENDING);
+    op.beat = 3; /* a row that is gone says nothing: what it may have left is taken */
+    assert_int_equal(world_do(&op.op), 0);
+    hfi_free(op.notes);
+    assert_false(op.lives);
+    assert_true(op.finished);
+}
+
 static void nodes_join_beat_and_leave(void **state) {
     (void)state;
     int64_t other = join("node-b", NULL, 0);
@@ -493,6 +526,7 @@ WORLD_MAIN(WORLD_TEST(a_sweep_pages_by_key_until_nothing_is_left),
            WORLD_TEST(a_lapse_of_a_started_job_is_a_failure_on_the_same_curve),
            WORLD_TEST(a_lapsed_reservation_counts_nothing),
            WORLD_TEST(the_last_lapse_is_a_death_with_note_and_alerts), WORLD_TEST(a_sweep_touches_only_that_owner),
+           WORLD_TEST(a_sweep_lapses_nothing_of_who_beat_since),
            WORLD_TEST(nodes_join_beat_and_leave),
            WORLD_TEST(a_beat_brings_the_running_rows_of_its_node),
            WORLD_TEST(a_living_node_lapses_one_lost_job_and_lives_on),

@@ -105,6 +105,7 @@ static uint32_t take_up(struct hfi_store *store, int64_t self) {
     assert_int_equal(DO(store, &nodes), 0);
     for (size_t i = 0; i < nodes.count; i++) {
         struct hfi_op_sweep sweep = {.op = {.kind = HFI_OP_SWEEP}, .book = book, .owner = nodes.rows[i].node, .by = self,
+                                     .beat = nodes.rows[i].beat,
                                      .crash = true, .now = {T0 + 5 * S}, .limit = 3};
         assert_true(nodes.rows[i].dead_on_host);
         while (!sweep.finished) {

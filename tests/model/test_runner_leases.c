@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 
 #define SECOND INT64_C(1000)
@@ -284,6 +285,79 @@ static void a_lapsed_job_of_an_unknown_type_is_put_aside_once(void **state) {
     stage_close(&pair.stage);
 }
 
+#define SWEEP_BIT (UINT64_C(1) << HFI_OP_SWEEP)
+#define CLAIM_BIT (UINT64_C(1) << HFI_OP_CLAIM)
+
+/* I2, I6: a sweep that comes late, when its owner beats again, takes nothing of what that one has claimed since. */
+static void a_late_sweep_takes_nothing_of_who_beats_again(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    stage_begin(&pair.stage, 0, &pair.options);
+    stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    stage_begin(&pair.stage, 1, &pair.options);
+    stage_advance(&pair.stage, 1000);
+    pair.stage.nodes[0].door.refuse = pair.stage.nodes[1].door.refuse = HF_EIO;
+    pair.stage.nodes[1].door.refuse_kinds = SWEEP_BIT | CLAIM_BIT;
+    stage_advance(&pair.stage, pair.options.lease_ms + 5 * SECOND);
+    assert_int_equal(stage_logged(&pair.stage, "node.gone"), 1);
+    pair.stage.nodes[0].door.refuse = 0;
+    stage_advance(&pair.stage, 20 * SECOND);
+    assert_int_equal(stage_logged(&pair.stage, "node.lease_back"), 1);
+    int64_t fresh = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    assert_int_equal(stage_state(&pair.stage, fresh), HF_JOB_RUNNING);
+    pair.stage.nodes[1].door.refuse = 0;
+    stage_advance(&pair.stage, 20 * SECOND);
+    struct hf_job *job = stage_job(&pair.stage, fresh);
+    assert_int_equal(hf_job_look(job)->state, HF_JOB_RUNNING);
+    assert_int_equal(hf_job_look(job)->executions, 1);
+    hf_job_free(job);
+    assert_int_equal(stage_counts(&pair.stage, 1).lapsed, 0);
+    assert_int_equal(stage_logged(&pair.stage, "node.watched_again"), 1);
+    stage_close(&pair.stage);
+}
+
+/* The silent one is heard of once more, in the last moment before its jobs are taken. */
+static void beat_before_sweep(struct hfi_op *op, void *user) {
+    struct stage_door *door = user;
+    if (op->kind != HFI_OP_SWEEP)
+        return;
+    struct hfi_op_sweep *sweep = (struct hfi_op_sweep *)(void *)op;
+    struct hfi_op_beat beat = {.op = {.kind = HFI_OP_BEAT}, .node = sweep->owner, .beat = 1000, .now = sweep->now};
+    struct hfi_op *only = &beat.op;
+    door->hook = NULL;
+    door->inner->ops->commit(door->inner, &only, 1);
+    assert_true(beat.known);
+    hfi_free(beat.owned);
+}
+
+static void a_beat_just_before_the_sweep_counts(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    stage_begin(&pair.stage, 0, &pair.options);
+    int64_t id = stage_enqueue(&pair.stage, "order", NULL);
+    stage_advance(&pair.stage, 1000);
+    stage_begin(&pair.stage, 1, &pair.options);
+    stage_advance(&pair.stage, 1000);
+    pair.stage.nodes[1].door.hook = beat_before_sweep;
+    pair.stage.nodes[1].door.hook_user = &pair.stage.nodes[1].door;
+    pair.stage.nodes[0].door.refuse = HF_EIO;
+    stage_advance(&pair.stage, pair.options.lease_ms + 5 * SECOND);
+    assert_null(pair.stage.nodes[1].door.hook);
+    assert_int_equal(stage_logged(&pair.stage, "node.gone"), 1);
+    assert_int_equal(stage_logged(&pair.stage, "node.watched_again"), 1);
+    assert_int_equal(stage_counts(&pair.stage, 1).lapsed, 0);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_RUNNING);
+    stage_advance(&pair.stage, pair.options.lease_ms + 5 * SECOND); /* silent for a whole lease again: now it is true */
+    assert_int_equal(stage_logged(&pair.stage, "node.gone"), 2);
+    assert_int_equal(stage_counts(&pair.stage, 1).lapsed, 1);
+    pair.stage.nodes[0].door.refuse = 0;
+    stage_close(&pair.stage);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_cannot_renew_stops_before_another_begins),
@@ -296,6 +370,8 @@ int main(void) {
         cmocka_unit_test(a_step_of_the_wall_clock_lapses_nothing),
         cmocka_unit_test(an_outcome_of_a_row_that_is_gone_is_said_once),
         cmocka_unit_test(a_lapsed_job_of_an_unknown_type_is_put_aside_once),
+        cmocka_unit_test(a_late_sweep_takes_nothing_of_who_beats_again),
+        cmocka_unit_test(a_beat_just_before_the_sweep_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

@@ -220,6 +220,7 @@
     X(NODE_TYPES_GONE, "DELETE FROM node_types WHERE node = ?1")                                                       \
     X(NODE_OWNS, "SELECT 1 FROM jobs WHERE state = 2 AND owner = ?1 LIMIT 1")                                          \
     X(NODES_LIVE, "SELECT id, beat, name FROM nodes WHERE gone = 0 AND id <> ?1 ORDER BY id")                          \
+    X(NODE_BEAT_MOVED, "SELECT 1 FROM nodes WHERE id = ?1 AND gone = 0 AND beat <> ?2")                                \
     X(NODE_LIVE, "SELECT 1 FROM nodes WHERE id = ?1 AND gone = 0")                                                     \
     X(OWNER_NEXT, "SELECT owner FROM jobs WHERE state = 2 AND owner > ?1 ORDER BY owner LIMIT 1")                      \
     X(QUEUE_SET, "INSERT INTO queues VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET "                    \

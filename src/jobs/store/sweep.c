@@ -61,6 +61,18 @@ static bool is_meant(const struct hfi_op_sweep *op, const struct hfi_job *job) {
     return op->only == 0 || (job->id == op->only && job->epoch == op->epoch);
 }
 
+/* It was heard of since it was judged: what it has now it may have claimed anew, and run. */
+static bool has_beaten(struct hfi_sqlite *store, const struct hfi_op_sweep *op) {
+    sqlite3_stmt *statement = op->only == 0 ? hfi_sql(store, HFI_SQL_NODE_BEAT_MOVED) : NULL;
+    if (!statement)
+        return false;
+    sqlite3_bind_int64(statement, 1, op->owner);
+    sqlite3_bind_int64(statement, 2, op->beat);
+    bool beaten = hfi_sql_row(store, statement);
+    hfi_sql_done(statement);
+    return beaten;
+}
+
 int hfi_sqlite_op_sweep(struct hfi_sqlite *store, struct hfi_op_sweep *op) {
     struct page page;
     struct hfi_hand hand;
@@ -68,6 +80,9 @@ int hfi_sqlite_op_sweep(struct hfi_sqlite *store, struct hfi_op_sweep *op) {
     op->finished = false;
     op->notes = NULL;
     op->note_count = 0;
+    op->lives = has_beaten(store, op);
+    if (op->lives || store->fault != 0)
+        return store->fault;
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_RUNNING_OF);
     if (!statement)
         return store->fault;
