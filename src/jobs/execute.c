@@ -63,7 +63,7 @@ static void keep_finished(struct hfi_runner *runner, struct hfi_execution *execu
 void hfi_execute_over(struct hfi_execution *execution) {
     struct hfi_runner *runner = execution->runner;
     execution->over = true;
-    if (execution->notes_out > 0 || (execution->abandoned && !execution->returned))
+    if (execution->notes_out > 0 || hfi_work_keeps(&execution->work) || (execution->abandoned && !execution->returned))
         return;
     hfi_free(execution->work.job);
     execution->work.job = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Progress and checkpoints of handlers on their way to the store: several of progress in a row become one write, the last
- * one goes before the end of its execution; checkpoints go one by one, in order. Must never write for an execution whose end went before it. Loop thread.
+ * one goes before the end of its execution; and what became of checkpoints. Must never write for an execution whose end went before it. Loop thread.
  */
 #include <string.h>
 
@@ -78,35 +78,17 @@ static void said(struct hfi_task *task, void *user) {
 
 /* ------------------------------------------------------------------ checkpoints that nobody waits for */
 
-static void tell(struct hfi_checkpoint *checkpoint, int code) {
-    if (checkpoint->done != NULL)
-        checkpoint->done(code, checkpoint->user);
-    hfi_free(checkpoint);
-}
-
-static void stored(struct hfi_op *op, void *user) {
+static void kept(struct hfi_op *op, void *user) {
     struct hfi_checkpoint *checkpoint = user;
     struct hfi_execution *execution = checkpoint->work->runner_state;
-    execution->runner->out--;
-    execution->notes_out--;
+    struct hfi_runner *runner = execution->runner;
     if (op->code == HF_ESTALE)
         hfi_log(HF_LOG_WARNING, "job.stale", HFI_I("job", checkpoint->op.id), HFI_I("epoch", checkpoint->op.epoch),
                 HFI_S("why", "checkpoint"), NULL);
-    tell(checkpoint, op->code);
+    hfi_work_checkpoint_came(checkpoint);
     if (execution->over)
         hfi_execute_over(execution);
-}
-
-static void keep(struct hfi_task *task, void *user) {
-    (void)task;
-    struct hfi_checkpoint *checkpoint = user;
-    struct hfi_execution *execution = checkpoint->work->runner_state;
-    if (execution->abandoned) { /* lapsed since it was said */
-        tell(checkpoint, HF_ESTALE);
-        return;
-    }
-    execution->notes_out++;
-    hfi_runner_submit(execution->runner, &checkpoint->op.op, HFI_OP_NOTE, stored, checkpoint);
+    hfi_runner_kept(runner);
 }
 
 void hfi_notes_init(struct hfi_execution *execution) {
@@ -114,7 +96,7 @@ void hfi_notes_init(struct hfi_execution *execution) {
     work->desk = &execution->runner->desk;
     work->progress_task.run = said;
     work->progress_task.user = execution;
-    work->keep = keep;
+    work->kept = kept;
     hfi_timer_init(&execution->note_timer, spaced, execution);
 }
 

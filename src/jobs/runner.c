@@ -106,16 +106,29 @@ static void run_last(struct hfi_task *task, void *user) {
     runner->parts.ended(runner->code, runner->parts.user);
 }
 
-/* Everything is over: tasks posted before this one have run when it does. */
+/*
+ * Everything is over, but for checkpoints that were said until now: whoever said them is told. Tasks posted before the last
+ * one have run when it does.
+ */
 static void end(struct hfi_runner *runner) {
+    hfi_desk_close(&runner->desk);
+    runner->ending = hfi_desk_keeps(&runner->desk);
+    if (runner->ending)
+        return;
     hfi_park_end(runner);
     hfi_execute_end(runner);
-    hfi_desk_close(&runner->desk);
     if (runner->left != NULL)
         runner->abandoned = true; /* handlers still have their works, and a thread each */
     runner->last_task.run = run_last;
     runner->last_task.user = runner;
     runner->scheduler->ops->post(runner->scheduler, &runner->last_task);
+}
+
+void hfi_runner_kept(struct hfi_runner *runner) {
+    if (runner->ending)
+        end(runner);
+    else
+        hfi_drain_check(runner);
 }
 
 static void left(struct hfi_op *op, void *user) {

@@ -133,6 +133,7 @@ struct hfi_runner {
     bool stop_told;         /* to `phase` */
     bool abandoned;         /* a handler never returned: nothing can be freed */
     bool jobs_left;         /* some are left to their leases */
+    bool ending;            /* as soon as no checkpoint waits for its answer */
     bool past_bound;        /* a drain waits no longer for handlers */
     int code;               /* what `ended` will say */
     int64_t node;           /* 0: not joined */
@@ -259,6 +260,7 @@ void hfi_runner_disarm(struct hfi_runner *runner, struct hfi_timer *timer);
 void hfi_runner_submit(struct hfi_runner *runner, struct hfi_op *op, enum hfi_op_kind kind,
                        void (*done)(struct hfi_op *op, void *user), void *user);
 void hfi_runner_leave(struct hfi_runner *runner); /* everything has ended */
+void hfi_runner_kept(struct hfi_runner *runner);  /* a checkpoint was answered: was all else over? */
 void hfi_runner_join(struct hfi_runner *runner); /* also again, under a new node id */
 bool hfi_refused_for_now(int code); /* the store may take it later */
 int64_t hfi_refused_wait_ms(uint32_t tries);

@@ -56,16 +56,19 @@ struct hfi_desk {
     struct hfi_writer *writer;
     bool open;                    /* false: the runner is over, nobody listens */
     uint32_t writing;             /* blocking writes that are with the writer */
+    uint32_t keeping;             /* checkpoints that nobody waits for, until they were told */
     const struct hf_work *telling; /* its stop callback runs */
 };
 int hfi_desk_init(struct hfi_desk *desk, struct hfi_scheduler *scheduler, struct hfi_writer *writer);
 void hfi_desk_close(struct hfi_desk *desk); /* waits for the blocking writes */
 void hfi_desk_end(struct hfi_desk *desk);
 
-/* A checkpoint on its way to the store; hfi_alloc, whoever has it last calls `done` and frees it. */
+/* Does a checkpoint wait for its answer? Once the desk is closed, there will be no more of them. */
+bool hfi_desk_keeps(struct hfi_desk *desk);
+
+/* A checkpoint that is with the writer; hfi_alloc. */
 struct hfi_checkpoint {
     struct hfi_op_note op; /* first */
-    struct hfi_task task;
     struct hf_work *work;
     hf_checkpoint_fn done;
     void *user;
@@ -97,8 +100,9 @@ struct hf_work {
     _Atomic int64_t beat_us;      /* monotonic; its last sign of life, HFI_NO_BEAT: no thread has it yet */
     struct hfi_desk *desk;        /* NULL: it can say nothing meanwhile */
     const struct hfi_work_wire *wire; /* NULL: it is in the node */
-    void (*keep)(struct hfi_task *task, void *checkpoint); /* the runner's: has it stored; loop thread */
+    void (*kept)(struct hfi_op *op, void *checkpoint); /* the runner's: it is stored, or is not; loop thread */
     /* under the desk's lock: */
+    uint32_t keeping;             /* its part of the desk's */
     bool finished;                /* its handler has no more to say */
     bool lapsed;                  /* its job was given up meanwhile: nothing it says is written */
     bool told;                    /* of its stop */
@@ -145,6 +149,10 @@ bool hfi_work_lapse(struct hf_work *work);
 void hfi_work_begins(struct hf_work *work);
 /* `progress_task` runs: it may be posted again. Nobody else may say so, or it would be queued twice. Loop thread. */
 void hfi_work_progress_came(struct hf_work *work);
+/* Its answer came: tells it and frees it. Loop thread. */
+void hfi_work_checkpoint_came(struct hfi_checkpoint *checkpoint);
+/* Does one of its checkpoints wait for an answer, with this work in it? */
+bool hfi_work_keeps(struct hf_work *work);
 /* Is there progress that was not taken yet? Copies it. `text` has HF_PROGRESS_TEXT_MAX + 1 bytes. Loop thread. */
 bool hfi_work_take_progress(struct hf_work *work, int64_t *progress, char *text);
 

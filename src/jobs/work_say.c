@@ -32,6 +32,13 @@ void hfi_desk_close(struct hfi_desk *desk) {
     pthread_mutex_unlock(&desk->lock);
 }
 
+bool hfi_desk_keeps(struct hfi_desk *desk) {
+    pthread_mutex_lock(&desk->lock);
+    bool keeps = desk->keeping > 0;
+    pthread_mutex_unlock(&desk->lock);
+    return keeps;
+}
+
 void hfi_desk_end(struct hfi_desk *desk) {
     if (desk->scheduler == NULL)
         return;
@@ -154,33 +161,64 @@ static int wire_checkpoint(struct hf_work *work, const void *bytes, size_t lengt
     return waiter.code;
 }
 
-int hf_work_checkpoint_start(struct hf_work *work, const void *bytes, size_t length, hf_checkpoint_fn done, void *user) {
+bool hfi_work_keeps(struct hf_work *work) {
+    pthread_mutex_lock(&work->desk->lock);
+    bool keeps = work->keeping > 0;
+    pthread_mutex_unlock(&work->desk->lock);
+    return keeps;
+}
+
+void hfi_work_checkpoint_came(struct hfi_checkpoint *checkpoint) {
+    struct hf_work *work = checkpoint->work;
+    if (checkpoint->done != NULL)
+        checkpoint->done(checkpoint->op.op.code, checkpoint->user);
+    hfi_free(checkpoint);
+    pthread_mutex_lock(&work->desk->lock);
+    work->keeping--;
+    work->desk->keeping--;
+    pthread_mutex_unlock(&work->desk->lock);
+}
+
+/*
+ * Straight to the writer, as those that are waited for and before the lock is let go: so an older one never lands on a newer
+ * one, nor behind the end of its execution.
+ */
+static bool keep(struct hf_work *work, struct hfi_checkpoint *one) {
     struct hfi_desk *desk = work->desk;
+    pthread_mutex_lock(&desk->lock);
+    bool listens = heard(work) && desk->writer != NULL;
+    if (listens) {
+        work->keeping++;
+        desk->keeping++;
+        hfi_writer_submit(desk->writer, &one->op.op);
+    }
+    pthread_mutex_unlock(&desk->lock);
+    return listens;
+}
+
+int hf_work_checkpoint_start(struct hf_work *work, const void *bytes, size_t length, hf_checkpoint_fn done, void *user) {
     if (bytes == NULL)
         length = 0;
     if (length > HF_CHECKPOINT_MAX)
         return HF_ETOOBIG;
     if (work->wire != NULL)
         return work->wire->checkpoint(work, bytes, length, done, user);
-    if (desk == NULL || work->keep == NULL)
+    if (work->desk == NULL || work->kept == NULL)
         return HF_ESTALE;
     struct hfi_checkpoint *one = hfi_alloc(sizeof *one + length);
     if (one == NULL)
         return HF_ENOMEM;
-    *one = (struct hfi_checkpoint){.work = work, .done = done, .user = user, .task = {.run = work->keep, .user = one}};
-    one->op = (struct hfi_op_note){.id = work->job->id, .epoch = work->job->epoch, .set = HFI_NOTE_CHECKPOINT, .text = "",
+    *one = (struct hfi_checkpoint){.work = work, .done = done, .user = user};
+    one->op = (struct hfi_op_note){.op = {.kind = HFI_OP_NOTE, .home = work->scheduler, .done = work->kept, .user = one},
+                                   .id = work->job->id, .epoch = work->job->epoch, .set = HFI_NOTE_CHECKPOINT, .text = "",
                                    .checkpoint = one->bytes, .length = length};
     if (length > 0)
         memcpy(one->bytes, bytes, length);
     alive(work);
-    pthread_mutex_lock(&desk->lock);
-    bool listens = heard(work);
-    if (listens)
-        work->scheduler->ops->post(work->scheduler, &one->task);
-    pthread_mutex_unlock(&desk->lock);
-    if (!listens)
-        hfi_free(one);
-    return listens ? 0 : HF_ESTALE;
+    if (keep(work, one))
+        return 0;
+    hfi_free(one);
+    return HF_ESTALE;
 }
 
 int hf_work_checkpoint(struct hf_work *work, const void *bytes, size_t length) {

@@ -11,6 +11,7 @@
 #include <signal.h>
 
 #include "holdfast/holdfast.h"
+#include "jobs/kinds/exec.h"
 #include "jobs/kinds/isolated_wire.h"
 
 static int make_fifo(const char *path) {
@@ -64,8 +65,9 @@ static void closed_outputs_are_no_end(void **state) {
 static void flood_that_ignores_term_is_killed_S2_7(void **state) {
     (void)state;
     type.options.kill_grace_ms = 20;
-    run_and_stop("trap '' TERM; echo >$READY; while :; do echo flood; echo flood >&2; done");
+    run_and_stop("trap '' TERM; echo flood >&2; echo >$READY; while :; do echo flood; echo flood >&2; done");
     assert_failed("signal.SIGKILL", HF_RESULT_FAILED);
+    assert_non_null(work.ending.detail);
     assert_true(strlen(work.ending.detail) <= HFI_DETAIL_MAX);
 }
 
@@ -298,7 +300,7 @@ static enum hf_result isolated(struct hf_work *one, void *user) {
     if (strcmp(what, "hang") == 0)
         for (signal(SIGTERM, SIG_IGN), await_reader();;)
             pause();
-    if (strcmp(what, "silent") == 0 && hf_work_execution(one) == 1)
+    if (strcmp(what, "silent") == 0)
         for (signal(SIGTERM, SIG_IGN);;)
             pause();
     if (strcmp(what, "beat") == 0)
@@ -456,6 +458,8 @@ static int lie(int number) {
 
 static int64_t enqueue(struct hf_store *store, const char *name, const char *payload) {
     struct hf_job_spec spec = hf_job_of(name, payload);
+    if (strcmp(name, "watched") == 0)
+        spec.max_executions = 1; /* how soon a second one would speak is the machine's affair */
     struct hf_error error;
     int64_t id;
     hf_error_init(&error);
@@ -492,8 +496,8 @@ static void isolated_words_reach_the_store(void **state) {
     assert_int_equal(hf_runner_register(runner, &native, isolated, NULL, &error), 0);
     int64_t ids[] = {enqueue(store, "own", "checkpoints"), enqueue(store, "own", "unreadable"), enqueue(store, "own", "snooze"),
                      enqueue(store, "own", "cancel"), enqueue(store, "watched", "silent")};
-    static const enum hf_job_state states[] = {HF_JOB_SUCCEEDED, HF_JOB_QUARANTINED, HF_JOB_SUCCEEDED, HF_JOB_CANCELLED, HF_JOB_SUCCEEDED};
-    static const unsigned executions[] = {2, 0, 2, 1, 2};
+    static const enum hf_job_state states[] = {HF_JOB_SUCCEEDED, HF_JOB_QUARANTINED, HF_JOB_SUCCEEDED, HF_JOB_CANCELLED, HF_JOB_DEAD};
+    static const unsigned executions[] = {2, 0, 2, 1, 1};
     assert_int_equal(hf_runner_run(runner, &error), 0);
     for (size_t i = 0; i < 5; i++) {
         assert_int_equal(hf_store_get_job(store, ids[i], &seen, &error), 0);
@@ -511,6 +515,32 @@ static void isolated_words_reach_the_store(void **state) {
     }
     hf_runner_free(runner);
     hf_store_close(store);
+}
+
+/* A child that fails before its own descriptors are in place says so on its pipe, not into a file that the node has there. */
+static void a_child_that_fails_early_writes_to_no_file_of_the_node(void **state) {
+    char name[] = "/bin/true", *program[] = {name, NULL}, *variables[] = {NULL};
+    const char *path = hf_test_path("database");
+    struct hf_type_options options;
+    struct stat about;
+    pid_t pid = 0;
+    (void)state;
+    hf_type_options_init(&options);
+    int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), other = fcntl(3, F_DUPFD_CLOEXEC, 64);
+    assert_true(file >= 0);
+    if (file != 3)
+        assert_int_equal(dup2(file, 3), 3);
+    int out = hfi_lift(open("/dev/null", O_RDWR | O_CLOEXEC)), nobody = fcntl(out, F_DUPFD_CLOEXEC, 64);
+    close(nobody); /* as its stdin: it cannot be moved to 0 */
+    struct hfi_spawn spawn = {.command = program, .variables = variables, .directory = "/", .in = nobody, .out = out, .err = out};
+    int code = hfi_spawn(&spawn, &options, &pid), seen = fstat(3, &about);
+    if (other >= 0)
+        dup2(other, 3), close(other);
+    close(out);
+    assert_int_equal(seen, 0);
+    assert_int_equal(about.st_size, 0);
+    assert_int_equal(code, EBADF);
+    assert_int_equal(pid, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -532,6 +562,7 @@ int main(int argc, char **argv) {
         TEST(who_holds_stdout_from_another_session_is_ended),
         TEST(strange_programs_are_failures),
         TEST(output_of_any_bytes_is_kept),
+        cmocka_unit_test(a_child_that_fails_early_writes_to_no_file_of_the_node),
         TEST(isolated_ends_are_as_they_were_said),
         TEST(isolated_handlers_hear_of_a_stop),
         TEST(an_isolated_heartbeat_arrives),

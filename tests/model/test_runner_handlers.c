@@ -5,6 +5,8 @@
  */
 #include "handler_stage.h"
 
+#include "base/alloc.h"
+
 /* ------------------------------------------------------------------ the last word */
 
 static void a_second_finish_changes_nothing(void **state) {
@@ -330,6 +332,131 @@ static void the_limit_runs_from_the_start_and_the_types_wins(void **state) {
     assert_int_equal(stage_counts(&stage, 0).late, 0);
 }
 
+/* ------------------------------------------------------------------ checkpoints that nobody waits for */
+
+static void finish(struct hf_work *work, enum hf_result result) {
+    assert_int_equal(hf_work_finish(work, result), 0);
+}
+
+struct stored {
+    int count, code[4];
+};
+
+static void was_stored(int code, void *user) {
+    struct stored *stored = user;
+    stored->code[stored->count++ % 4] = code;
+}
+
+/* S1.7: begun on the loop thread, durable in its order and before the end that follows; the next execution has the last one. */
+static void an_async_checkpoint_is_told_when_durable(void **state) {
+    (void)state;
+    static unsigned char big[HF_CHECKPOINT_MAX + 1];
+    struct stored stored = {0};
+    char bytes[] = "one";
+    size_t length;
+    int64_t id = begin_one();
+    assert_int_equal(hf_work_checkpoint(held(0), "x", 1), 0); /* virtual time has no other thread */
+    assert_int_equal(hf_work_checkpoint_start(held(0), big, sizeof big, was_stored, &stored), HF_ETOOBIG);
+    assert_int_equal(hf_work_checkpoint_start(held(0), bytes, 3, was_stored, &stored), 0);
+    memcpy(bytes, "xxx", 3); /* copied */
+    assert_int_equal(stored.count, 0); /* never inside */
+    stage_advance(&stage, 10);
+    assert_int_equal(stored.count, 1);
+    assert_int_equal(stored.code[0], 0);
+    memset(big, 0xa5, sizeof big);
+    assert_int_equal(hf_work_checkpoint_start(held(0), "two", 3, was_stored, &stored), 0);
+    assert_int_equal(hf_work_checkpoint_start(held(0), big, HF_CHECKPOINT_MAX, NULL, NULL), 0);
+    finish(held(0), hf_work_failed(held(0), "test.again", "once more"));
+    assert_int_equal(hf_work_checkpoint_start(held(0), "late", 4, was_stored, &stored), HF_ESTALE);
+    stage_advance(&stage, 10);
+    assert_int_equal(stored.count, 2); /* told after the end, too */
+    assert_int_equal(stored.code[1], 0);
+    stage_advance(&stage, 61000);
+    assert_int_equal(play.starts, 2);
+    assert_int_equal(look(id)->executions, 2);
+    const void *last = hf_work_last_checkpoint(held(1), &length);
+    assert_int_equal(length, HF_CHECKPOINT_MAX);
+    assert_memory_equal(last, big, HF_CHECKPOINT_MAX);
+    struct hfi_op_sweep op = {.book = stage.nodes[0].book, .owner = 1, .by = 99, .only = id, .epoch = 2, .now = {wall_us()}, .limit = 1};
+    assert_int_equal(stage_do(&stage, &op.op, HFI_OP_SWEEP), 0);
+    assert_int_equal(op.lapsed, 1);
+    assert_int_equal(hf_work_checkpoint_start(held(1), "z", 1, was_stored, &stored), 0); /* it is not known yet: I8, I50 */
+    stage_advance(&stage, 10);
+    assert_int_equal(stored.count, 3);
+    assert_int_equal(stored.code[2], HF_ESTALE);
+    hfi_free(op.notes);
+    finish(held(1), hf_work_ok(held(1), NULL, 0));
+    stage_advance(&stage, 100);
+}
+
+/* The same on the store of every day. */
+static int set_up_sqlite(void **state) {
+    set_up(state);
+    stage_close(&stage);
+    stage_open_sqlite(&stage, NULL, NULL);
+    stage.prepare = prepare;
+    stage_options(&options);
+    return 0;
+}
+#define SQLITE_TEST(name) {#name " on sqlite", name, set_up_sqlite, forget, NULL}
+
+/* S2.31: begun before, stored before, though nobody waited for it. */
+static void an_older_checkpoint_never_lands_on_a_newer_one(void **state) {
+    (void)state;
+    struct stored stored = {0};
+    size_t length;
+    int64_t id = begin_one();
+    assert_int_equal(hf_work_checkpoint_start(held(0), "a", 1, was_stored, &stored), 0);
+    assert_int_equal(hf_work_checkpoint(held(0), "b", 1), 0);
+    stage_advance(&stage, 10);
+    assert_int_equal(stored.count, 1);
+    assert_int_equal(stored.code[0], 0);
+    assert_memory_equal(look(id)->checkpoint, "b", 1);
+    finish(held(0), hf_work_failed(held(0), "test.again", "once more"));
+    stage_advance(&stage, 61000);
+    assert_memory_equal(hf_work_last_checkpoint(held(1), &length), "b", 1);
+    assert_int_equal(length, 1);
+    finish(held(1), hf_work_ok(held(1), NULL, 0));
+    stage_advance(&stage, 100);
+}
+
+/* Said on the loop in the turn of the end, as the last words of a process are: stored before it. */
+static void a_checkpoint_in_the_turn_of_the_end_goes_before_it(void **state) {
+    (void)state;
+    struct stored stored = {0};
+    int64_t id = begin_one();
+    struct hf_work *work = held(0);
+    assert_int_equal(hf_work_checkpoint_start(work, "last", 4, was_stored, &stored), 0);
+    hf_work_failed(work, "test.killed", "a moment later");
+    work->ending.result = HF_RESULT_FAILED;
+    assert_true(hfi_work_close(work));
+    work->ended(work, work->user);
+    stage_advance(&stage, 100);
+    assert_int_equal(stored.count, 1);
+    assert_int_equal(stored.code[0], 0);
+    assert_int_equal(look(id)->state, HF_JOB_PENDING);
+    assert_int_equal(look(id)->checkpoint_length, 4);
+    assert_int_equal(stage_logged(&stage, "job.stale"), 0);
+}
+
+/* Its handler does not end, the node goes without it: what it said until then is still answered, and the node ends after that. */
+static void a_node_that_ends_answers_every_checkpoint(void **state) {
+    (void)state;
+    struct stored stored = {0};
+    begin_one();
+    stage_drain(&stage, 0);
+    for (int i = 0; i < 1000 && !stage_over(&stage, 0); i++) {
+        int before = stored.count;
+        if (hf_work_checkpoint_start(held(0), "x", 1, was_stored, &stored) != 0)
+            break;
+        stage_advance(&stage, 100);
+        assert_int_equal(stored.count, before + 1);
+    }
+    assert_int_equal(hf_work_checkpoint_start(held(0), "y", 1, was_stored, &stored), HF_ESTALE);
+    stage_advance(&stage, 100);
+    assert_true(stage_over(&stage, 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_second_finish_changes_nothing),
@@ -347,6 +474,12 @@ int main(void) {
         TEST(a_silent_handler_is_lapsed),
         TEST(every_failure_waits_the_same),
         TEST(the_limit_runs_from_the_start_and_the_types_wins),
+        TEST(an_async_checkpoint_is_told_when_durable),
+        TEST(an_older_checkpoint_never_lands_on_a_newer_one),
+        SQLITE_TEST(an_older_checkpoint_never_lands_on_a_newer_one),
+        TEST(a_checkpoint_in_the_turn_of_the_end_goes_before_it),
+        SQLITE_TEST(a_checkpoint_in_the_turn_of_the_end_goes_before_it),
+        TEST(a_node_that_ends_answers_every_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

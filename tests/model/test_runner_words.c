@@ -43,57 +43,6 @@ static void progress_is_few_writes_and_the_last_one_stays(void **state) {
     assert_int_equal(look(id)->progress_text[length - 1], 'x');
 }
 
-struct stored {
-    int count, code[4];
-};
-
-static void was_stored(int code, void *user) {
-    struct stored *stored = user;
-    stored->code[stored->count++ % 4] = code;
-}
-
-/* S1.7: begun on the loop thread, durable in its order and before the end that follows; the next execution has the last one. */
-static void an_async_checkpoint_is_told_when_durable(void **state) {
-    (void)state;
-    static unsigned char big[HF_CHECKPOINT_MAX + 1];
-    struct stored stored = {0};
-    char bytes[] = "one";
-    size_t length;
-    int64_t id = begin_one();
-    assert_int_equal(hf_work_checkpoint(held(0), "x", 1), 0); /* virtual time has no other thread */
-    assert_int_equal(hf_work_checkpoint_start(held(0), big, sizeof big, was_stored, &stored), HF_ETOOBIG);
-    assert_int_equal(hf_work_checkpoint_start(held(0), bytes, 3, was_stored, &stored), 0);
-    memcpy(bytes, "xxx", 3); /* copied */
-    assert_int_equal(stored.count, 0); /* never inside */
-    stage_advance(&stage, 10);
-    assert_int_equal(stored.count, 1);
-    assert_int_equal(stored.code[0], 0);
-    memset(big, 0xa5, sizeof big);
-    assert_int_equal(hf_work_checkpoint_start(held(0), "two", 3, was_stored, &stored), 0);
-    assert_int_equal(hf_work_checkpoint_start(held(0), big, HF_CHECKPOINT_MAX, NULL, NULL), 0);
-    finish(held(0), hf_work_failed(held(0), "test.again", "once more"));
-    assert_int_equal(hf_work_checkpoint_start(held(0), "late", 4, was_stored, &stored), HF_ESTALE);
-    stage_advance(&stage, 10);
-    assert_int_equal(stored.count, 2); /* told after the end, too */
-    assert_int_equal(stored.code[1], 0);
-    stage_advance(&stage, 61000);
-    assert_int_equal(play.starts, 2);
-    assert_int_equal(look(id)->executions, 2);
-    const void *last = hf_work_last_checkpoint(held(1), &length);
-    assert_int_equal(length, HF_CHECKPOINT_MAX);
-    assert_memory_equal(last, big, HF_CHECKPOINT_MAX);
-    struct hfi_op_sweep op = {.book = stage.nodes[0].book, .owner = 1, .by = 99, .only = id, .epoch = 2, .now = {wall_us()}, .limit = 1};
-    assert_int_equal(stage_do(&stage, &op.op, HFI_OP_SWEEP), 0);
-    assert_int_equal(op.lapsed, 1);
-    assert_int_equal(hf_work_checkpoint_start(held(1), "z", 1, was_stored, &stored), 0); /* it is not known yet: I8, I50 */
-    stage_advance(&stage, 10);
-    assert_int_equal(stored.count, 3);
-    assert_int_equal(stored.code[2], HF_ESTALE);
-    hfi_free(op.notes);
-    finish(held(1), hf_work_ok(held(1), NULL, 0));
-    stage_advance(&stage, 100);
-}
-
 /* I8, I50: the job has another owner, or is gone: a logged no-op. */
 static void a_stale_word_is_a_logged_no_op(void **state) {
     (void)state;
@@ -550,7 +499,6 @@ static void the_retry_hook_moves_or_denies(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(progress_is_few_writes_and_the_last_one_stays),
-        TEST(an_async_checkpoint_is_told_when_durable),
         TEST(a_stale_word_is_a_logged_no_op),
         TEST(a_checkpoint_resumes_at_the_last_step),
         TEST(bounds_of_a_checkpoint),

@@ -2,7 +2,7 @@
 /*
  * Makes a child without forking a large host, as posix_spawn does, with what that cannot: resource limits of its own, and an
  * end with the node's. The child shares our memory until it runs its program, so it must call nothing but what a signal
- * handler may, and never return. Loop thread, which waits for it, and with which it dies.
+ * handler may, never return, and never write to what the node has open. Loop thread, which waits for it, and with which it dies.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,8 +48,8 @@ static int move_to(int from, int to) {
     return dup2(from, to) < 0 ? errno : 0;
 }
 
-/* In the child; 0 or an errno. */
-static int arrange(const struct plan *plan) {
+/* In the child; 0 or an errno, to be told on `report`: REPORT is one of the node's files until ours has been moved there. */
+static int arrange(const struct plan *plan, int *report) {
     const struct hfi_spawn *spawn = plan->spawn;
     struct sigaction usual;
     sigset_t none;
@@ -69,10 +69,11 @@ static int arrange(const struct plan *plan) {
         code = move_to(spawn->err, 2);
     if (code == 0)
         code = plan->report == REPORT ? 0 : move_to(plan->report, REPORT);
-    if (code == 0 && fcntl(REPORT, F_SETFD, FD_CLOEXEC) != 0)
-        code = errno;
     if (code != 0)
         return code;
+    *report = REPORT;
+    if (fcntl(REPORT, F_SETFD, FD_CLOEXEC) != 0)
+        return errno;
     closefrom(REPORT + 1);
     if (chdir(spawn->directory) != 0)
         return errno;
@@ -85,8 +86,7 @@ static int arrange(const struct plan *plan) {
 }
 
 static _Noreturn void run(const struct plan *plan) {
-    int code = arrange(plan);
-    int report = code == 0 || fcntl(REPORT, F_GETFD) >= 0 ? REPORT : plan->report;
+    int report = plan->report, code = arrange(plan, &report);
     if (code == 0) {
         execve(plan->spawn->command[0], plan->spawn->command, plan->spawn->variables);
         code = errno;
