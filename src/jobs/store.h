@@ -386,6 +386,7 @@ struct hfi_alert_cause { /* one line of a digest */
 };
 struct hfi_alert {
     int64_t id, dead_id, job_id, epoch, dead_at_us;
+    int64_t first_try_us; /* now when this is the first */
     uint32_t tries;
     enum hf_death_class death_class;
     enum hf_alert_kind kind;
@@ -409,7 +410,6 @@ struct hfi_op_alerts { /* takes due rows of the given sinks until now + lease_ms
     struct hfi_alert_cause *causes; /* out, hfi_free: of all digests among the rows; NULL none */
     size_t cause_count;
     int64_t next_due_us;    /* out: INT64_MAX none; later than the rows' own while the pace keeps them back */
-    uint64_t unsent;        /* out: messages of these sinks, neither sent nor undelivered */
 };
 struct hfi_op_alert_end { /* fenced by id and epoch: HF_ESTALE */
     struct hfi_op op;

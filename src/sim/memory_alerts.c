@@ -201,6 +201,7 @@ static int show(struct hfi_memory *store, struct hfi_op_alerts *op, const struct
     alert->dead_id = row->dead_id;
     alert->epoch = row->epoch;
     alert->tries = row->tries;
+    alert->first_try_us = row->first_try_us;
     alert->kind = hfi_alert_kind_of(row->id, row->lead, row->digest);
     alert->deaths = row->others + 1;
     hfi_text_copy(alert->sink, sizeof alert->sink, row->sink);
@@ -221,7 +222,8 @@ static int show(struct hfi_memory *store, struct hfi_op_alerts *op, const struct
 
 static int take(struct hfi_memory *store, struct hfi_op_alerts *op, struct hfi_memory_alert *row, int64_t collapse_us) {
     int code = 0;
-    row->tries++;
+    if (row->tries++ == 0)
+        row->first_try_us = op->now.us;
     row->epoch++;
     if (hfi_alert_kind_of(row->id, row->lead, row->digest) == HF_ALERT_SUMMARY && row->tries == 1)
         seal(store, row->id, op->now, collapse_us);
@@ -253,7 +255,6 @@ static int take_of(struct hfi_memory *store, struct hfi_op_alerts *op, const cha
         const struct hfi_memory_alert *alert = store->alerts.items[i];
         if (alert->state != HF_ALERT_UNSENT || strcmp(alert->sink, name) != 0)
             continue;
-        op->unsent++;
         next = alert->next_at_us < next ? alert->next_at_us : next;
     }
     int64_t from = paced && next != INT64_MAX ? hfi_storm_room_at(&sink->pace, op->now.us) : next;
@@ -266,7 +267,6 @@ int hfi_memory_alerts(struct hfi_memory *store, struct hfi_op_alerts *op) {
     int code = 0;
     op->count = op->cause_count = 0;
     op->causes = NULL;
-    op->unsent = 0;
     op->next_due_us = INT64_MAX;
     op->rows = hfi_alloc_array(op->limit, sizeof *op->rows);
     if (!op->rows)

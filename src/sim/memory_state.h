@@ -102,7 +102,7 @@ struct hfi_memory_sink { /* as nodes named it */
 };
 
 struct hfi_memory_alert {
-    int64_t id, dead_id, epoch, next_at_us, ended_at_us;
+    int64_t id, dead_id, epoch, next_at_us, ended_at_us, first_try_us;
     int64_t lead, digest; /* as the columns of the SQLite store */
     uint64_t others;
     uint32_t tries;

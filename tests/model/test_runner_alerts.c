@@ -19,7 +19,7 @@
 struct post {
     bool to_b;
     int64_t at_us;
-    char body[2048];
+    char body[8192];
 };
 
 struct world {
@@ -193,6 +193,61 @@ static void an_alert_outlives_its_node(void **state) {
     stage_advance(&world.stage, 60 * SECOND);
     assert_int_equal(world.count, 2);
     assert_int_equal(stage_jobs(&world.stage).alerts_unsent, 0);
+    stage_close(&world.stage);
+}
+
+/* S0.26: what counts is how long it was tried, not how long ago the death was: all nodes were away for nine days. */
+static void an_old_death_is_not_given_up_at_its_first_try(void **state) {
+    (void)state;
+    static struct world world;
+    open_world(&world);
+    world.options.sink_count = 1;
+    world.a = hfi_script_hang(true);
+    stage_begin(&world.stage, 0, &world.options);
+    stage_enqueue(&world.stage, "order", NULL);
+    stage_advance(&world.stage, 2000);
+    stage_drain(&world.stage, 0);
+    stage_drain(&world.stage, 0);
+    stage_advance(&world.stage, 9 * 24 * 3600 * SECOND);
+    assert_true(stage_over(&world.stage, 0));
+    world.a = hfi_script_status(20, 500);
+    stage_begin(&world.stage, 1, &world.options);
+    stage_advance(&world.stage, 20 * SECOND);
+    assert_true(stage_logged(&world.stage, "alert.failed") >= 1);
+    assert_int_equal(stage_logged(&world.stage, "alert.undelivered"), 0);
+    assert_int_equal(stage_jobs(&world.stage).alerts_unsent, 1);
+    world.a = hfi_script_status(20, 200);
+    stage_advance(&world.stage, 120 * SECOND);
+    assert_int_equal(stage_jobs(&world.stage).alerts_unsent, 0);
+    stage_close(&world.stage);
+}
+
+/* A text of one's own does not hide how many died [S0.27]. */
+static void a_summary_keeps_its_count(void **state) {
+    (void)state;
+    static struct world world;
+    open_world(&world);
+    world.webhooks[0].collapse_ms = world.webhooks[1].collapse_ms = 60 * SECOND;
+    world.webhooks[0].text = "a {type} died";
+    char longer[3000] = "{deaths} of {type} ";
+    memset(longer + 19, 'x', sizeof longer - 20);
+    world.webhooks[1].text = longer;
+    stage_begin(&world.stage, 0, &world.options);
+    stage_enqueue_many(&world.stage, "order", NULL, 5);
+    stage_advance(&world.stage, 120 * SECOND);
+    assert_int_equal(world.count, 4);
+    for (size_t i = 0; i < world.count; i++) {
+        const struct post *post = &world.posts[i];
+        bool summary = strstr(post->body, "\"kind\":\"summary\"") != NULL;
+        const char *text = post->to_b ? summary ? "\"text\":\"4 of order xxx" : "\"text\":\"1 of order xxx"
+                           : summary  ? "\"text\":\"holdfast: 4 more jobs (order) died"
+                                      : "\"text\":\"a order died\"";
+        if (!strstr(post->body, text))
+            fail_msg("no %s in %s", text, post->body);
+        const char *content = strstr(post->body, "\"content\":\"");
+        assert_non_null(content);
+        assert_in_range(strlen(content), 1, 1900 + 14);
+    }
     stage_close(&world.stage);
 }
 
@@ -372,6 +427,9 @@ static void the_waits_are_the_table(void **state) {
     for (uint32_t i = 0; i < 7; i++)
         assert_int_equal(hfi_alerts_wait_ms(i), waits[i]);
     assert_int_equal(hfi_alerts_wait_ms(UINT32_MAX), 3600000);
+    assert_false(hfi_alerts_give_up(4, 2 * HFI_ALERT_GIVE_UP_US));
+    assert_false(hfi_alerts_give_up(200, HFI_ALERT_GIVE_UP_US - 1));
+    assert_true(hfi_alerts_give_up(5, HFI_ALERT_GIVE_UP_US));
 }
 
 int main(void) {
@@ -380,6 +438,8 @@ int main(void) {
         cmocka_unit_test(a_hanging_sink_keeps_no_other_waiting),
         cmocka_unit_test(an_alert_is_retried_and_after_seven_days_given_up_aloud),
         cmocka_unit_test(an_alert_outlives_its_node),
+        cmocka_unit_test(an_old_death_is_not_given_up_at_its_first_try),
+        cmocka_unit_test(a_summary_keeps_its_count),
         cmocka_unit_test(ten_thousand_deaths_of_one_cause_are_two_messages),
         cmocka_unit_test(a_storm_that_goes_on_is_summed_up_each_window),
         cmocka_unit_test(a_hundred_causes_are_twenty_messages_and_a_digest),

@@ -76,6 +76,10 @@ int64_t hfi_alerts_wait_ms(uint32_t tries) {
     return tries <= 1 ? waits[0] : tries - 1 > last ? waits[last] : waits[tries - 1];
 }
 
+bool hfi_alerts_give_up(uint32_t tries, int64_t trying_us) {
+    return trying_us >= HFI_ALERT_GIVE_UP_US && hfi_alerts_wait_ms(tries) == hfi_alerts_wait_ms(UINT32_MAX);
+}
+
 static void release(struct slot *slot) {
     struct pump *pump = slot->pump;
     slot->used = false;
@@ -144,7 +148,7 @@ static void tried(const char *error_type, void *user) {
     if (!end->sent) {
         int64_t wait = hfi_alerts_wait_ms(slot->alert.tries);
         end->next_at_us = hfi_add(now.us, hfi_ms_to_us(wait));
-        end->undelivered = hfi_sub(now.us, slot->alert.dead_at_us) >= HFI_ALERT_GIVE_UP_US;
+        end->undelivered = hfi_alerts_give_up(slot->alert.tries, hfi_sub(now.us, slot->alert.first_try_us));
         hfi_log(HF_LOG_WARNING, "alert.failed", HFI_I("alert", slot->alert.id), HFI_I("job", slot->alert.job_id),
                 HFI_S("sink", pump->name), HFI_S("error_type", error_type), HFI_I("tries", slot->alert.tries),
                 HFI_I("again_in_ms", end->undelivered ? -1 : wait), NULL);

@@ -34,6 +34,8 @@ void hfi_alerts_free(struct hfi_alerts *alerts); /* stopped, or never begun; NUL
 
 /* The wait after `tries` failed tries: 5 s, 30 s, 2 m, 10 m, 1 h, the last one again and again. */
 int64_t hfi_alerts_wait_ms(uint32_t tries);
+/* After `tries` failed ones, the first so long ago: effort counts, so neither a pause of all nodes nor a clock gives up. */
+bool hfi_alerts_give_up(uint32_t tries, int64_t trying_us);
 #define HFI_ALERT_GIVE_UP_US (INT64_C(7) * 24 * 3600 * 1000000)
 
 #endif

@@ -73,7 +73,7 @@ static void subject(struct hfi_bytes *mail, const struct hf_sink_options *sink, 
     struct hfi_bytes text;
     char cut[SUBJECT_MAX + 1];
     hfi_bytes_init(&text, 65536);
-    hfi_render(&text, sink->subject && alert->kind != HF_ALERT_DIGEST ? sink->subject : "{summary}", alert,
+    hfi_render(&text, hfi_render_fits(sink->subject, alert) ? sink->subject : "{summary}", alert,
                HFI_PLACE_LINE);
     hfi_text_copy(cut, sizeof cut, text.data ? text.data : "holdfast: a death");
     mail->failed = mail->failed || text.failed;
@@ -151,7 +151,7 @@ void hfi_letter(struct hfi_bytes *mail, const struct hf_sink_options *sink, cons
     struct hfi_bytes text;
     hfi_bytes_init(&text, (size_t)2 << 20);
     headers(mail, sink, alert, now);
-    if (sink->text && alert->kind != HF_ALERT_DIGEST) {
+    if (hfi_render_fits(sink->text, alert)) {
         hfi_render(&text, sink->text, alert, HFI_PLACE_TEXT);
     } else {
         hfi_alert_summary(&text, alert, 0);

@@ -50,7 +50,8 @@ struct hfi_sink_try {
     int64_t budget_ms;
     _Atomic bool abandoned;
     bool at_recipient; /* the command on its way is a RCPT */
-    int refused;       /* the answer to one; 0 none */
+    int refused;       /* for good, the answer to one; 0 none */
+    int put_off;       /* for now, the answer to one; 0 none */
     char error_type[64];
 };
 
@@ -92,7 +93,7 @@ static int overhear(CURL *easy, curl_infotype kind, char *data, size_t length, v
     if (kind == CURLINFO_HEADER_OUT)
         try->at_recipient = length >= 8 && strncasecmp(data, "RCPT TO:", 8) == 0;
     else if (kind == CURLINFO_HEADER_IN && try->at_recipient && length >= 3 && (data[0] == '4' || data[0] == '5'))
-        try->refused = (data[0] - '0') * 100 + (data[1] - '0') * 10 + (data[2] - '0');
+        *(data[0] == '4' ? &try->put_off : &try->refused) = (data[0] - '0') * 100 + (data[1] - '0') * 10 + (data[2] - '0');
     return 0;
 }
 
@@ -145,6 +146,8 @@ static void judge(struct hfi_sink_try *try, CURLcode rc, long answer) {
         if (try->refused != 0)
             hfi_log(HF_LOG_WARNING, "alert.recipient_refused", HFI_S("sink", try->mail->sink.name),
                     HFI_I("answer", try->refused), NULL);
+        if (try->put_off != 0) /* greylisting: to be tried again, with the same id for those who have it */
+            snprintf(try->error_type, sizeof try->error_type, "smtp.%d", try->put_off);
         return;
     }
     if (rc == CURLE_OPERATION_TIMEDOUT) {
@@ -157,6 +160,18 @@ static void judge(struct hfi_sink_try *try, CURLcode rc, long answer) {
         hf_classify_curl((int)rc, HF_SENT_MAYBE, &outcome);
         hfi_text_copy(try->error_type, sizeof try->error_type, outcome.error_type[0] ? outcome.error_type : "smtp.failed");
     }
+}
+
+/* The try goes before the connection does. */
+static void forget_try(CURL *easy) {
+    curl_easy_setopt(easy, CURLOPT_VERBOSE, 0L);
+    curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, NULL);
+    curl_easy_setopt(easy, CURLOPT_DEBUGDATA, NULL);
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 1L);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, NULL);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, NULL);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, NULL);
+    curl_easy_setopt(easy, CURLOPT_READDATA, NULL);
 }
 
 /* It has its answer: what QUIT would bring may not be waited for. */
@@ -187,6 +202,8 @@ static void talk(struct hfi_sink_try *try) {
         curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &answer);
         judge(try, rc, answer);
     }
+    if (easy)
+        forget_try(easy);
     finish(try);
     if (easy)
         hang_up(easy);

@@ -62,6 +62,12 @@ int hfi_render_check(const char *what, const char *text, bool message, struct hf
     return 0;
 }
 
+bool hfi_render_fits(const char *text, const struct hfi_alert *alert) {
+    if (!text || alert->kind == HF_ALERT_DIGEST)
+        return false;
+    return alert->kind != HF_ALERT_SUMMARY || strstr(text, "{deaths}") || strstr(text, "{summary}");
+}
+
 /* Of fields that are numbers, or made: into `room` bytes. NULL: none of those. */
 static const char *number_of(enum field field, const struct hfi_alert *alert, char *room, size_t size) {
     switch (field) {

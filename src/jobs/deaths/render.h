@@ -13,6 +13,11 @@ enum hfi_place {
 };
 /* 0, or HF_ECONFIG: a field that is none, or {message} where it may not be. */
 int hfi_render_check(const char *what, const char *text, bool message, struct hf_error *error);
+/*
+ * May this text stand for that alert? One for several deaths only if it says how many; never for a digest, whose causes
+ * have no field.
+ */
+bool hfi_render_fits(const char *text, const struct hfi_alert *alert);
 void hfi_render(struct hfi_bytes *to, const char *text, const struct hfi_alert *alert, enum hfi_place place);
 
 #endif

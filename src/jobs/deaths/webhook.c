@@ -35,15 +35,25 @@ struct hfi_sink_try {
     void *user;
 };
 
+static void shorten(struct hfi_bytes *text, size_t room) {
+    if (text->failed || text->length <= room)
+        return;
+    while (room > 0 && ((unsigned char)text->data[room] & 0xc0) == 0x80)
+        room--; /* no half character */
+    text->data[room] = '\0';
+}
+
 /* A chat's limit on `content` is 2,000 characters; `text` may be longer, and `causes` is whole. */
 static void fill_text(const struct hf_sink_options *options, const struct hfi_alert *alert, const char *name,
                       size_t room, struct hfi_bytes *body) {
     struct hfi_bytes text;
     hfi_bytes_init(&text, BODY_MAX);
-    if (options->text && alert->kind != HF_ALERT_DIGEST)
+    if (hfi_render_fits(options->text, alert)) {
         hfi_render(&text, options->text, alert, HFI_PLACE_TEXT);
-    else
+        shorten(&text, room);
+    } else {
         hfi_alert_summary(&text, alert, room);
+    }
     hfi_alert_json_field(body, name, text.data == NULL ? "" : text.data);
     body->failed = body->failed || text.failed;
     hfi_bytes_free(&text);

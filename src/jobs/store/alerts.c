@@ -23,6 +23,7 @@ static void read_alert(sqlite3_stmt *statement, struct hfi_alert *alert) {
         .death_no = (uint32_t)sqlite3_column_int64(statement, 8),
         .quarantined = sqlite3_column_int(statement, 9) != 0,
         .deaths = (uint64_t)sqlite3_column_int64(statement, 18) + 1,
+        .first_try_us = sqlite3_column_int64(statement, 20),
     };
     alert->kind = hfi_alert_kind_of(alert->id, sqlite3_column_int64(statement, 16), sqlite3_column_int64(statement, 17));
     hfi_text_copy(alert->sink, sizeof alert->sink, hfi_column_text(statement, 10));
@@ -90,6 +91,7 @@ static int take(struct hfi_sqlite *store, struct hfi_op_alerts *op, struct hfi_a
     sqlite3_bind_int64(statement, 1, alert->id);
     hfi_bind_number(statement, 2, op->node);
     sqlite3_bind_int64(statement, 3, hfi_add(op->now.us, hfi_ms_to_us(op->lease_ms)));
+    sqlite3_bind_int64(statement, 4, op->now.us);
     return hfi_sql_run(store, statement);
 }
 
@@ -126,14 +128,12 @@ static int take_of(struct hfi_sqlite *store, struct hfi_op_alerts *op, const cha
         next = next < from ? from : next;
     }
     op->next_due_us = next < op->next_due_us ? next : op->next_due_us;
-    op->unsent += (uint64_t)number_of(store, HFI_SQL_ALERTS_UNSENT, sink, 0);
     return store->fault;
 }
 
 int hfi_sqlite_op_alerts(struct hfi_sqlite *store, struct hfi_op_alerts *op) {
     op->count = op->cause_count = 0;
     op->causes = NULL;
-    op->unsent = 0;
     op->next_due_us = INT64_MAX;
     op->rows = op->limit > 0 ? hfi_alloc_array(op->limit, sizeof *op->rows) : NULL;
     if (op->limit > 0 && !op->rows)

@@ -115,7 +115,7 @@ static const char version_1_alerts[] =
     " state INTEGER NOT NULL DEFAULT 0," /* 0 to be sent, 1 sent, 2 undelivered, 3 goes with another one */
     " next_at_us INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, owner INTEGER, epoch INTEGER NOT NULL DEFAULT 0,"
     " ended_at_us INTEGER, error_type TEXT, lead INTEGER, digest INTEGER, others INTEGER NOT NULL DEFAULT 0,"
-    " UNIQUE(dead_id, sink)) STRICT;"
+    " first_try_us INTEGER, UNIQUE(dead_id, sink)) STRICT;"
     "CREATE INDEX alerts_due ON alerts(sink, next_at_us) WHERE state = 0;"
     "CREATE INDEX alerts_fresh ON alerts(sink, next_at_us) WHERE state = 0 AND tries = 0;"
     "CREATE INDEX alerts_digest ON alerts(digest) WHERE digest IS NOT NULL;"

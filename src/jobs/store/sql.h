@@ -204,11 +204,12 @@
                      "JOIN dead_letters d ON d.id = a.dead_id WHERE a.digest = ?1 ORDER BY a.id")                      \
     X(ALERTS_DUE, "SELECT a.id, a.dead_id, d.job_id, a.epoch, d.dead_at_us, a.tries, d.death_class, d.executions, "    \
                   "d.death_no, d.quarantined, a.sink, d.type, d.queue, d.downstream, d.error_type, d.correlation_id, " \
-                  "a.lead, a.digest, a.others, d.error_message FROM alerts a JOIN dead_letters d ON d.id = a.dead_id " \
+                  "a.lead, a.digest, a.others, d.error_message, ifnull(a.first_try_us, ?2) FROM alerts a "              \
+                  "JOIN dead_letters d ON d.id = a.dead_id "                                                           \
                   "WHERE a.state = 0 AND a.sink = ?1 AND a.next_at_us <= ?2 ORDER BY a.next_at_us, a.id LIMIT ?3")     \
-    X(ALERT_TAKE, "UPDATE alerts SET owner = ?2, epoch = epoch + 1, tries = tries + 1, next_at_us = ?3 WHERE id = ?1") \
+    X(ALERT_TAKE, "UPDATE alerts SET owner = ?2, epoch = epoch + 1, tries = tries + 1, next_at_us = ?3, "              \
+                  "first_try_us = ifnull(first_try_us, ?4) WHERE id = ?1")                                             \
     X(ALERTS_NEXT, "SELECT next_at_us FROM alerts WHERE state = 0 AND sink = ?1 ORDER BY next_at_us LIMIT 1")          \
-    X(ALERTS_UNSENT, "SELECT count(*) FROM alerts WHERE state = 0 AND sink = ?1")                                      \
     X(ALERT_END, "UPDATE alerts SET state = ?3, next_at_us = ?4, ended_at_us = ?5, error_type = ?6, owner = NULL "     \
                  "WHERE id = ?1 AND epoch = ?2 AND state = 0")                                                         \
     X(NODE_ADD, "INSERT INTO nodes(name, host, boot, pid, beat, joined_at_us, seen_at_us) "                            \
