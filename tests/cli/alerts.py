@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`holdfast alert test` against scripted SMTP and HTTP servers and a command [S0.25 S0.26 S0.27]: what goes out, word by word,
-each answer of the dialogue refused, cut and hung, a hostile configuration refused; and `holdfast alert list`."""
+each answer of the dialogue refused, cut and hung, STARTTLS and AUTH, a hostile configuration refused; one sink down while
+another one is up [S2.35]; and `holdfast alert list`."""
+import base64
+import http.server
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -17,8 +21,9 @@ program = os.path.abspath(sys.argv[1])
 class Smtp:
     """One dialogue at a time. `odd` maps a command to an answer, to 'hang' or to 'cut'; a list has one for each time."""
 
-    def __init__(self, odd=None):
+    def __init__(self, odd=None, tls=None, offers=(), secret=None):
         self.odd, self.heard, self.mail = odd or {}, [], None
+        self.tls, self.offers, self.secret, self.safe = tls, list(offers), secret, []
         self.socket = socket.create_server(('127.0.0.1', 0))
         self.port = self.socket.getsockname()[1]
         self.kept = []
@@ -45,18 +50,30 @@ class Smtp:
         peer.sendall(odd.encode() + b'\r\n')
         return True
 
+    def auth(self, peer, lines):
+        peer.sendall(b'334 \r\n')
+        given = base64.b64decode(lines.readline()).decode().split('\0')[1:]
+        return '235 welcome' if given == self.secret else '535 no'
+
     def talk(self, peer, lines):
         if not self.say(peer, 'greeting', '220 mail.example ESMTP'):
             return
+        safe = False
         while True:
             line = lines.readline().decode()
             if not line:
                 return
-            self.heard.append(line.strip())
+            (self.safe if safe else self.heard).append(line.strip())
             word = line.split()[0].upper()
-            answer = {'EHLO': '250-mail.example\r\n250 8BITMIME', 'DATA': '354 go on', 'QUIT': '221 bye'}.get(word, '250 ok')
-            if not self.say(peer, word, answer):
+            offers = [offer for offer in self.offers if not safe or offer != 'STARTTLS']
+            answer = {'EHLO': '\r\n'.join('250-' + offer for offer in ['mail.example'] + offers) + '\r\n250 8BITMIME',
+                      'DATA': '354 go on', 'QUIT': '221 bye', 'STARTTLS': '220 go on'}.get(word, '250 ok')
+            if not self.say(peer, word, self.auth(peer, lines) if word == 'AUTH' else answer):
                 return
+            if word == 'STARTTLS':
+                peer = self.tls.wrap_socket(peer, server_side=True)
+                self.kept.append(peer)
+                lines, safe = peer.makefile('rb'), True
             if word == 'DATA' and 'DATA' not in self.odd:
                 text = b''
                 while not text.endswith(b'\r\n.\r\n'):
@@ -131,6 +148,95 @@ def refusals():
     expect((code, err), code == 1 and 'smtp.no_starttls' in err)
 
 
+def openssl(*words):
+    subprocess.run(['openssl', *words], check=True, capture_output=True)
+
+
+def certificate(folder, name):
+    """One that signs itself: also the authority that it is checked by."""
+    openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=' + name,
+            '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', '%s/%s.key' % (folder, name), '-out', '%s/%s.pem' % (folder, name))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain('%s/%s.pem' % (folder, name), '%s/%s.key' % (folder, name))
+    return context
+
+
+def protected():
+    """STARTTLS, certificates and AUTH; a password never goes before TLS."""
+    with tempfile.TemporaryDirectory() as folder:
+        good, other = certificate(folder, 'good'), certificate(folder, 'other')
+        login = ', user: holdfast, password: hush-7'
+
+        def send(server, tls, more=login):
+            text = mail(server.port, '%s, ca_file: %s/good.pem' % (more, folder)).replace('tls: none', 'tls: ' + tls)
+            code, out, err, _ = run(text.replace('timeout: 1s', 'timeout: 10s'), 'alert', 'test', 'ops')
+            expect(out + err, 'hush-7' not in out + err)
+            expect(server.heard, not any(line.startswith(('AUTH', 'MAIL')) for line in server.heard))
+            return code, err
+
+        def words(lines):
+            return [line.split(' ')[0] for line in lines]
+        secret, offers = ['holdfast', 'hush-7'], ('STARTTLS', 'AUTH PLAIN')
+        server = Smtp(tls=good, offers=offers, secret=secret)
+        expect(server.heard, send(server, 'required')[0] == 0)
+        expect(server.heard, words(server.heard) == ['EHLO', 'STARTTLS'])
+        expect(server.safe, words(server.safe)[:6] == ['EHLO', 'AUTH', 'MAIL', 'RCPT', 'RCPT', 'DATA'] and 'This is a test' in server.mail)
+        server = Smtp(tls=good, offers=offers, secret=['holdfast', 'another'])
+        code, err = send(server, 'required')
+        expect((code, err), code == 1 and server.mail is None and 'MAIL' not in words(server.safe) and 'was not delivered' in err)
+        server = Smtp(tls=other, offers=offers, secret=secret)
+        code, err = send(server, 'required')
+        expect((code, err), code == 1 and server.safe == [] and 'peer_failed_verification' in err)
+        for answer in ('454 not now', '220 go on'):  # refused; and taken by one who then speaks no TLS
+            server = Smtp({'STARTTLS': '454 not now'} if answer[0] == '4' else {'STARTTLS': '220 go on\r\n220 junk'}, tls=good, offers=offers)
+            code, err = send(server, 'required')
+            expect((answer, code, err), code == 1 and server.mail is None)
+        server = Smtp(offers=('AUTH PLAIN',), secret=secret)  # somebody took STARTTLS out of what is offered
+        code, err = send(server, 'required')
+        expect((code, err), code == 1 and 'smtp.no_starttls' in err)
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers['Content-Length'])))
+        self.server.got.append(body)
+        self.send_response(self.server.answer)
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+
+    def log_message(self, *words):
+        pass
+
+
+def one_of_two():
+    """S0.27 S2.35: a job that SMTP's failure killed is told by webhook at once, and the other way round; what failed stays unsent."""
+    for down in ('mail', 'hook'):
+        server = Smtp({'greeting': '421 down'} if down == 'mail' else None)
+        hook = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Hook)
+        hook.got, hook.answer = [], 503 if down == 'hook' else 204
+        threading.Thread(target=hook.serve_forever, daemon=True).start()
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, 'holdfast.yaml'), 'w') as file:
+                file.write('store: sqlite:jobs.db\ndefaults: {max_executions: 1}\njobs: {bad: {kind: exec, command: [/bin/false]}}\n' +
+                           mail(server.port).replace('timeout: 1s}}}', 'timeout: 10s}}, hook: {webhook: {url: "http://127.0.0.1:%d/"}}}'
+                                                     % hook.server_port))
+
+            def call(*words):
+                done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, timeout=60)
+                expect((words, done.stderr), done.returncode == 0)
+                return done.stdout, done.stderr
+            call('enqueue', 'bad')
+            _, err = call('run', '--until-idle')
+            states = {row['sink']: row for row in json.loads(call('alert', 'list', '--json')[0])['items']}
+        hook.shutdown()
+        up, sick = ('hook', 'ops') if down == 'mail' else ('ops', 'hook')
+        expect((down, states), states[up]['state'] == 'sent' and states[sick]['state'] == 'unsent')
+        expect((down, states), states[up]['tries'] == 1 and ('smtp.421' if down == 'mail' else 'http.503') in str(states[sick]))
+        expect((down, err), 'alert.failed' in err)
+        expect((down, hook.got), len(hook.got) >= 1 and hook.got[0]['event'] == 'job.dead')
+        expect((down, server.mail), (server.mail is None) == (down == 'mail'))
+
+
 def commands():
     with tempfile.TemporaryDirectory() as folder:
         script, found = os.path.join(folder, 'take'), os.path.join(folder, 'found')
@@ -185,6 +291,6 @@ def listed():
         expect('filter', len(json.loads(call('alert', 'list', '--json', '--state', 'sent'))['items']) == 1)
 
 
-for part in (mails, refusals, commands, refused, listed):
+for part in (mails, refusals, protected, one_of_two, commands, refused, listed):
     part()
 print('ok')

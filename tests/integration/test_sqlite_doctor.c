@@ -4,11 +4,14 @@
 
 static char path[600];
 static char found[2048];
+static char named[256]; /* the text about what is overdue */
 
 static void note(bool is_error, const char *check, const char *text, const char *fix, void *user) {
     (void)user;
     assert_true(text[0] != '\0' && fix[0] != '\0');
     size_t length = strlen(found);
+    if (strcmp(check, "overdue") == 0)
+        snprintf(named, sizeof named, "%s", text);
     snprintf(found + length, sizeof found - length, "%s:%s;", is_error ? "error" : "note", check);
 }
 
@@ -33,6 +36,9 @@ static void healthy_then_not(void **state) {
         {"INSERT INTO job_specs(id) VALUES (1234)", "error:specs;"},
         {"UPDATE counts SET jobs = jobs + 1", "error:counts;"},
         {"INSERT INTO alerts(dead_id, sink, state, next_at_us) VALUES (1, 'x', 2, 0)", "note:undelivered;"},
+        {"INSERT INTO dead_letters(id, job_id, type, dead_at_us) VALUES (1, 1, 'a', 5)", ""},
+        {"INSERT INTO alerts(dead_id, sink, state, next_at_us) VALUES (1, 'fresh', 0, (unixepoch() - 3000) * 1000000)", ""},
+        {"INSERT INTO alerts(dead_id, sink, state, next_at_us) VALUES (1, 'renamed', 0, 5)", "note:overdue;"},
     };
     struct hfi_store *store;
     sqlite3 *db;
@@ -44,7 +50,10 @@ static void healthy_then_not(void **state) {
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     for (size_t i = 0; i < sizeof harms / sizeof *harms; i++) {
         assert_int_equal(sqlite3_exec(db, harms[i][0], NULL, NULL, NULL), SQLITE_OK);
+        bool overdue = strcmp(harms[i][1], "note:overdue;") == 0;
         examine(store);
+        assert_true(overdue == (strstr(found, "overdue") != NULL)); /* not 3,000 s late */
+        assert_true(!overdue || strstr(named, "1 alerts of sink renamed "));
         if (!strstr(found, harms[i][1]))
             fail_msg("after %s only: %s", harms[i][0], found);
     }

@@ -79,6 +79,25 @@ static int run_checks(struct visit *visit) {
     return SQLITE_OK;
 }
 
+/* Nobody sends them: a sink that was renamed or removed has nobody, whatever else is well. By sink, the first ten. */
+static int check_overdue(struct visit *visit) {
+    sqlite3_stmt *statement;
+    char text[256];
+    int native = sqlite3_prepare_v2(visit->store->reader,
+                                    "SELECT a.sink, count(*) FROM alerts a JOIN dead_letters d ON d.id = a.dead_id WHERE a.state = 0 "
+                                    "AND max(a.next_at_us, d.dead_at_us) < (unixepoch() - 3600) * 1000000 GROUP BY a.sink LIMIT 10",
+                                    -1, &statement, NULL);
+    if (native != SQLITE_OK)
+        return native;
+    while ((native = sqlite3_step(statement)) == SQLITE_ROW) {
+        snprintf(text, sizeof text, "%lld alerts of sink %.64s are overdue for more than an hour: nobody sends them",
+                 (long long)sqlite3_column_int64(statement, 1), hfi_column_text(statement, 0));
+        tell(visit, false, "overdue", text, "run a node that has this sink; if it was renamed or removed, configure it again until they are sent");
+    }
+    sqlite3_finalize(statement);
+    return native == SQLITE_DONE ? SQLITE_OK : native;
+}
+
 /* SQLite's own look at the file; the first few findings. */
 static int check_integrity(struct visit *visit) {
     sqlite3_stmt *statement;
@@ -137,6 +156,8 @@ int hfi_sqlite_doctor(struct hfi_store *self, hf_doctor_fn report, void *user, s
     int native = check_integrity(&visit);
     if (native == SQLITE_OK)
         native = run_checks(&visit);
+    if (native == SQLITE_OK)
+        native = check_overdue(&visit);
     code = hfi_sqlite_read_end(visit.store, native, "doctor", error);
     return code != 0 ? code : visit.errors;
 }
