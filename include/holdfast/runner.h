@@ -138,8 +138,8 @@ struct hf_type_options {
     int64_t heartbeat_timeout_ms; /* native, plugin: 0 = off; silent for that long is lapsed, isolated: killed [C10]; below execution_timeout */
     int64_t abandon_after_ms;     /* native, plugin on a thread: -1 = the runner's; 0 = never */
     /*
-     * Which form of payload the handler reads: any text of up to 63 bytes. With release_quarantined a node that starts lets
-     * quarantined jobs of the type in again, by themselves: those that no node had known the type of, and those that
+     * Which form of payload the handler reads: any text of up to 63 bytes. With release_quarantined a node that starts,
+     * or is configured anew, lets quarantined jobs of the type in again, by themselves: those that no node had known the type of, and those that
      * nobody could read under another schema than this one.
      */
     const char *schema;           /* "" */

@@ -226,7 +226,7 @@ static uint64_t *counter(struct hfi_runner *runner, const struct hfi_op_apply *o
     if (op->event.kind == HFI_EVENT_QUARANTINED)
         return &counts->unreadable;
     if (op->change.has_death)
-        return &counts->died;
+        return op->existed ? &counts->lost : &counts->died;
     switch (op->event.kind) {
     case HFI_EVENT_SUCCEEDED:
         return &counts->succeeded;
@@ -258,7 +258,7 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
     runner->counts.quarantined += op->event.kind == HFI_EVENT_QUARANTINED;
     if (hfi_forward_is(op->job)) {
         runner->counts.forwarded += op->event.kind == HFI_EVENT_SUCCEEDED;
-        runner->counts.forward_failed += op->change.has_death;
+        runner->counts.forward_failed += op->change.has_death && !op->existed;
     }
     runner->counts.late += op->event.kind == HFI_EVENT_SUCCEEDED && op->event.late_ms > 0;
     runner->counts.running--;
@@ -271,7 +271,7 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
     hfi_tidy_released(runner, op->released);
     if (op->change.has_death) {
         look_for_copies(runner);
-        if (!op->existed) /* else it was told when its row was written [S0.19, S0.23] */
+        if (!op->existed) /* else another death had that number, and was told [S0.19, S0.23] */
             log_death(runner, execution);
         if (runner->alerts != NULL)
             hfi_alerts_wake(runner->alerts);

@@ -69,6 +69,7 @@ void hfi_runner_renew(struct hfi_runner *runner, const struct hf_runner_options 
     runner->many_due = false;
     runner->names_untold = true; /* to the other nodes, with the next beat */
     hfi_rulebook_free(before);
+    hfi_readmit_begin(runner);
     if (runner->life == HFI_LIFE_RUNNING)
         hfi_claim_stale(runner);
 }

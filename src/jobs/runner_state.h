@@ -212,7 +212,7 @@ struct hfi_runner {
     struct hfi_timer upkeep_timer;
     struct hfi_op_nodes nodes_op;
     struct hfi_op_sweep sweep_op;
-    struct hfi_rulebook *sweep_book, *quarantine_book, *lost_book; /* of these operations while they are out */
+    struct hfi_rulebook *sweep_book, *quarantine_book, *lost_book, *readmit_book; /* of these operations while they are out */
     struct hfi_op_expire expire_op;
     struct hfi_op_prune prune_op;
     struct hfi_op_unused unused_op;
@@ -343,7 +343,7 @@ void hfi_tidy_left(struct hfi_runner *runner, const struct hfi_op *op); /* what 
 void hfi_tidy_released(struct hfi_runner *runner, uint32_t released_now); /* by the end of an execution */
 
 /* readmit.c: quarantined jobs that can be run now */
-void hfi_readmit_begin(struct hfi_runner *runner);
+void hfi_readmit_begin(struct hfi_runner *runner); /* all of them, from the first on: the types are known, or others */
 void hfi_readmit_round(struct hfi_runner *runner);
 bool hfi_readmit_idle(const struct hfi_runner *runner);
 

@@ -190,7 +190,8 @@ struct hfi_op_claim {
 /*
  * A fenced owner write: hfi_transition on the owner's copy (with the stored cancel request), written iff id, epoch and
  * running still hold, else HF_ESTALE (HF_ESTATE when that copy does not know the event). STARTED fixes rules.policy on a job that has none. When a job ends, dead letters
- * redriven or requeued to it whose new_job_outcome is empty get the name of its state.
+ * redriven or requeued to it whose new_job_outcome is empty get the name of its state. A death that this very write made
+ * before, though nobody heard the answer, is answered as it was then, and nothing is written.
  */
 struct hfi_op_apply {
     struct hfi_op op;
@@ -201,7 +202,7 @@ struct hfi_op_apply {
     size_t sink_count;
     struct hfi_change change; /* out: what was written; its death is what gets logged */
     int64_t dead_id;          /* out: 0 none */
-    bool existed;             /* out: that dead letter was there already: its death was told [S0.19] */
+    bool existed;             /* out: that dead letter was there already, of another death, which was told [S0.19] */
     uint32_t released, ended; /* out: jobs that waited and are pending now, or cancelled with it */
 };
 

@@ -39,6 +39,14 @@ uint32_t hfi_executions_left(const struct hfi_job *job, const struct hfi_rules *
     return used < max ? max - used : 0;
 }
 
+bool hfi_death_was_made(const struct hfi_change *change, const struct hfi_job *row) {
+    const struct hfi_job *job = &change->job;
+    if (!change->has_death || row->state != job->state || row->epoch != job->epoch || row->deaths != job->deaths)
+        return false;
+    return change->history.event != (int32_t)HFI_EVENT_LAPSED || (strcmp(row->error_type, job->error_type) == 0 &&
+                                                                  strcmp(row->error_message, job->error_message) == 0);
+}
+
 bool hfi_cancelled_by_parent(const struct hfi_job *job) {
     return job->state == HF_JOB_CANCELLED && strcmp(job->cancel_by, HFI_BY_HOLDFAST) == 0 &&
            strcmp(job->cancel_reason, HFI_PARENT_DEAD) == 0;

@@ -120,5 +120,10 @@ uint32_t hfi_executions_left(const struct hfi_job *job, const struct hfi_rules *
  */
 int hfi_transition(const struct hfi_job *job, const struct hfi_event *event, const struct hfi_rules *rules,
                    struct hfi_change *change);
+/*
+ * Is `row` what this change of its owner's made of it: was the write made before, and not heard of? Only its owner ends a
+ * job under the owner's epoch; a lapse may be somebody else's, and shows by its words.
+ */
+bool hfi_death_was_made(const struct hfi_change *change, const struct hfi_job *row);
 
 #endif

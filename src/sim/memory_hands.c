@@ -9,13 +9,25 @@
 #include "jobs/hands.h"
 #include "sim/memory_state.h"
 
+/* The fence missed [I8, I46, I50]; a death that this write made before is answered once more. */
+static int miss(struct hfi_memory *store, struct hfi_op_apply *op, const struct hfi_memory_job *row) {
+    int code = hfi_transition(op->job, &op->event, &op->rules, &op->change);
+    if (code != 0)
+        return code == HF_ESTATE ? HF_ESTATE : HF_ESTALE;
+    if (!row || op->job->state != HF_JOB_RUNNING || !hfi_death_was_made(&op->change, row->job))
+        return HF_ESTALE;
+    const struct hfi_memory_dead *dead = hfi_memory_last_death(store, row->job);
+    op->dead_id = dead ? dead->id : 0;
+    op->existed = false;
+    return dead ? 0 : HF_ESTALE;
+}
+
 int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op) {
     struct hfi_memory_job *row = hfi_memory_find(store, op->job->id);
     struct hfi_staged staged;
     if (!row || row->job->state != HF_JOB_RUNNING || row->job->epoch != op->job->epoch ||
         op->job->state != HF_JOB_RUNNING)
-        return hfi_transition(op->job, &op->event, &op->rules, &op->change) == HF_ESTATE ? HF_ESTATE
-                                                                                         : HF_ESTALE; /* I8, I46, I50 */
+        return miss(store, op, row);
     struct hfi_job job = *op->job;
     const char *asked_by = row->job->cancel_by, *asked_why = row->job->cancel_reason;
     job.cancel_requested_at_us = row->job->cancel_requested_at_us; /* others write these while it runs */

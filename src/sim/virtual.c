@@ -166,6 +166,10 @@ void hfi_virtual_advance(struct hfi_scheduler *scheduler, int64_t ms) {
     hfi_virtual_run_until(scheduler, hfi_mono_after_ms(mono(scheduler), ms));
 }
 
+void hfi_virtual_stand_still(struct hfi_scheduler *scheduler, int64_t ms) {
+    jump((struct virtual *)scheduler, hfi_mono_after_ms(mono(scheduler), ms).us);
+}
+
 void hfi_virtual_step_wall(struct hfi_scheduler *scheduler, int64_t delta_us) {
     struct virtual *v = (struct virtual *)scheduler;
     atomic_store(&v->wall_us, hfi_add(atomic_load(&v->wall_us), delta_us));

@@ -15,6 +15,9 @@ int hfi_virtual_new(struct hf_mono start_mono, struct hf_wall start_wall, struct
 void hfi_virtual_advance(struct hfi_scheduler *scheduler, int64_t ms);
 void hfi_virtual_run_until(struct hfi_scheduler *scheduler, struct hf_mono at);
 
+/* Time passes and nothing runs, as when the process is stopped: posted tasks come late, and before timers. */
+void hfi_virtual_stand_still(struct hfi_scheduler *scheduler, int64_t ms);
+
 /* Wall time jumps by `delta_us`, as when somebody sets the clock; monotonic time does not notice. */
 void hfi_virtual_step_wall(struct hfi_scheduler *scheduler, int64_t delta_us);
 

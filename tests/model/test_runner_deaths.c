@@ -256,7 +256,10 @@ static void a_death_that_was_written_unheard_is_one(void **state) {
     assert_int_equal(stage_state(&world.stage, id), HF_JOB_DEAD);
     assert_int_equal(stage_jobs(&world.stage).dead_letters_open, 1);
     assert_int_equal(stage_jobs(&world.stage).succeeded, 2);
-    assert_true(stage_logged(&world.stage, "job.dead") <= 1);
+    assert_int_equal(stage_logged(&world.stage, "job.dead"), 1);
+    assert_int_equal(stage_logged(&world.stage, "job.stale"), 0);
+    assert_int_equal(stage_counts(&world.stage, 0).died, 1);
+    check_lines(0);
 }
 
 /* S2.20, S2.21: found dead by another node: the same, and once. */

@@ -123,6 +123,31 @@ static void a_node_whose_commit_never_returns_stops_before_another_begins(void *
     stage_close(&pair.stage);
 }
 
+/* I2, S1.11: one that was stopped between its claim and the start may have lost the job by now, whatever its timers say. */
+static void a_node_that_stood_still_after_its_claim_starts_nothing(void **state) {
+    (void)state;
+    static struct pair pair;
+    open_pair(&pair);
+    pair.step = hfi_script_status(10, 200);
+    pair.stage.own_writers = true;
+    int64_t id = stage_enqueue(&pair.stage, "order", NULL);
+    stage_begin(&pair.stage, 0, &pair.options);
+    for (int i = 0; i < 5000 && pair.stage.nodes[0].door.seen[HFI_OP_CLAIM] == 0; i++)
+        stage_advance(&pair.stage, 1);
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_RUNNING); /* in the store: the loop has not heard of it */
+    assert_int_equal(stage_counts(&pair.stage, 0).claimed, 0);
+    hfi_virtual_stand_still(pair.stage.scheduler, pair.options.lease_ms);
+    stage_advance(&pair.stage, 1);
+    assert_int_equal(stage_counts(&pair.stage, 0).claimed, 1);
+    stage_advance(&pair.stage, 1);
+    assert_int_equal(stage_counts(&pair.stage, 0).given_back, 1);
+    assert_int_equal(hfi_scripted_started(pair.stage.scripted), 0);
+    stage_advance(&pair.stage, 60 * SECOND); /* it is heard of again, and goes on */
+    assert_int_equal(stage_state(&pair.stage, id), HF_JOB_SUCCEEDED);
+    assert_int_equal(hfi_scripted_started(pair.stage.scripted), 1);
+    stage_close(&pair.stage);
+}
+
 /* I16: beats go on until the last job of a drain has ended: no second run. */
 static void a_draining_node_keeps_its_jobs(void **state) {
     (void)state;
@@ -362,6 +387,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_cannot_renew_stops_before_another_begins),
         cmocka_unit_test(a_node_whose_commit_never_returns_stops_before_another_begins),
+        cmocka_unit_test(a_node_that_stood_still_after_its_claim_starts_nothing),
         cmocka_unit_test(a_draining_node_keeps_its_jobs),
         cmocka_unit_test(a_long_job_of_a_living_node_is_left_alone),
         cmocka_unit_test(a_store_outage_is_no_crash),

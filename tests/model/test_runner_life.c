@@ -395,6 +395,47 @@ static void types_come_go_and_change(void **state) {
     stage_close(&stage);
 }
 
+/* R9, S1.14: what could not be run before a reload is let in after it; a page that the writer has goes by the types it began
+ * with, which live as long, and those it passed are looked at again by the new ones. */
+static void a_reload_lets_quarantined_jobs_in(void **state) {
+    (void)state;
+    struct stage stage;
+    struct setting settings[3];
+    stage_open(&stage, NULL, NULL);
+    stage.own_writers = true;
+    for (int s = 0; s < 3; s++) {
+        set(&settings[s], 1000);
+        settings[s].options.poll_ms = 60000;
+        settings[s].options.heartbeat_ms = 200;
+        add_type(&settings[s], stage_noop("known"));
+        for (int t = 0; t < s; t++) {
+            add_type(&settings[s], stage_noop(t == 0 ? "late" : "later"));
+            settings[s].types[t + 1].release_quarantined = true;
+        }
+    }
+    stage_enqueue_many(&stage, "later", NULL, 3);
+    stage_enqueue_many(&stage, "late", NULL, 150);
+    stage_begin(&stage, 0, &settings[0].options);
+    stage_advance(&stage, 5000);
+    assert_int_equal(stage_jobs(&stage).quarantined, 153);
+    struct stage_node *node = &stage.nodes[0];
+    stage_renew(&stage, 0, &settings[1].options);
+    for (int i = 0; i < 2000 && node->door.seen[HFI_OP_READMIT] == 0; i++)
+        stage_advance(&stage, 1);
+    stage_advance(&stage, 500);
+    assert_int_equal(stage_counts(&stage, 0).readmitted, 97); /* the first page */
+    node->writer_hangs = true;
+    stage_advance(&stage, 1000);
+    assert_true(node->runner->readmit_out);
+    stage_renew(&stage, 0, &settings[2].options);
+    assert_null(node->next); /* taken up while the writer has a page */
+    node->writer_hangs = false;
+    stage_advance(&stage, 5000);
+    assert_int_equal(stage_counts(&stage, 0).readmitted, 153);
+    assert_int_equal(stage_jobs(&stage).succeeded, 153);
+    stage_close(&stage);
+}
+
 /* I14, I83: under load, with options that change at any moment, no place is lost, no job is, and none runs twice. */
 static void options_that_change_all_the_time_lose_nothing(void **state) {
     (void)state;
@@ -451,6 +492,7 @@ int main(void) {
         cmocka_unit_test(a_paused_queue_waits_and_goes_on),
         cmocka_unit_test(what_runs_goes_on_by_the_options_it_began_with),
         cmocka_unit_test(types_come_go_and_change),
+        cmocka_unit_test(a_reload_lets_quarantined_jobs_in),
         cmocka_unit_test(options_that_change_all_the_time_lose_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

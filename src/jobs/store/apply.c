@@ -115,7 +115,15 @@ static int change_owned(struct hfi_sqlite *store, struct hfi_op_apply *op, const
     return hfi_sqlite_consequences(store, job, &op->change, &op->rules, op->sinks, op->sink_count, &op->dead_id);
 }
 
-/* The fence missed: either the job has another owner, or somebody asked to cancel it meanwhile. */
+/* The letter of the death that this write made before. */
+static int answer_again(struct hfi_sqlite *store, struct hfi_op_apply *op) {
+    store->same_death = false;
+    if (hfi_sqlite_find_death(store, &op->change, &op->dead_id) != 0)
+        return store->fault;
+    return op->dead_id != 0 ? 0 : HF_ESTALE;
+}
+
+/* The fence missed: this write was made before, the job has another owner, or somebody asked to cancel it meanwhile. */
 static int look_again(struct hfi_sqlite *store, struct hfi_op_apply *op) {
     struct hfi_job *row;
     int code = hfi_sqlite_load(store, op->job->id, &row);
@@ -134,6 +142,8 @@ static int look_again(struct hfi_sqlite *store, struct hfi_op_apply *op) {
             op->change.job.cancel_by = op->change.job.cancel_reason = "";
             op->change.job.cancel_requested_at_us = op->job->cancel_requested_at_us;
         }
+    } else if (code == 0 && op->job->state == HF_JOB_RUNNING && hfi_death_was_made(&op->change, row)) {
+        code = answer_again(store, op);
     } else {
         code = HF_ESTALE;
     }

@@ -9,8 +9,7 @@
 #include "jobs/store/internal.h"
 #include "jobs/views.h"
 
-/* The one of this job and death number that is there already (S0.19); 0 none. */
-static int find_same(struct hfi_sqlite *store, const struct hfi_change *change, int64_t *dead_id) {
+int hfi_sqlite_find_death(struct hfi_sqlite *store, const struct hfi_change *change, int64_t *dead_id) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_DEAD_OF_JOB);
     *dead_id = 0;
     if (!statement)
@@ -76,7 +75,7 @@ static void bind_death(struct hfi_sqlite *store, sqlite3_stmt *statement, const 
 int hfi_sqlite_write_death(struct hfi_sqlite *store, const struct hfi_change *change, uint32_t allowed,
                            const char *const *sinks, size_t sink_count, int64_t *dead_id) {
     char fingerprint[17];
-    store->same_death = find_same(store, change, dead_id) == 0 && *dead_id != 0;
+    store->same_death = hfi_sqlite_find_death(store, change, dead_id) == 0 && *dead_id != 0;
     if (store->fault != 0 || store->same_death)
         return store->fault;
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_DEAD_ADD);

@@ -212,6 +212,8 @@ int hfi_sqlite_op_cancel(struct hfi_sqlite *store, struct hfi_op_cancel *op);
 int hfi_sqlite_op_requeue(struct hfi_sqlite *store, struct hfi_op_requeue *op);
 
 /* dead.c, redrive.c */
+/* The letter of this job and death number that is there already (S0.19); 0 none. */
+int hfi_sqlite_find_death(struct hfi_sqlite *store, const struct hfi_change *change, int64_t *dead_id);
 int hfi_sqlite_write_death(struct hfi_sqlite *store, const struct hfi_change *change, uint32_t allowed,
                            const char *const *sinks, size_t sink_count, int64_t *dead_id);
 int hfi_sqlite_successor_ended(struct hfi_sqlite *store, const struct hfi_job *job);

@@ -178,7 +178,7 @@ const struct hfi_key hfi_keys[] = {
     {"jobs.*.kind", HFI_KEY_CHOICE, HFI_KEY_REQUIRED, J(kind), 0, 0, 0, NULL, "http|exec|noop|plugin", "http: a call of a downstream with the payload as its body; exec: a command with the payload on stdin; plugin: a handler in a shared object; noop: nothing, for benchmarks"},
     {"jobs.*.queue", HFI_KEY_TEXT, 0, J(queue), 0, 0, 0, "default", NULL, "queue of jobs that name none"},
     {"jobs.*.schema", HFI_KEY_TEXT, 0, J(schema), 0, 0, 0, "", NULL, "which form of payload its handler reads, in a few characters; kept with jobs that are quarantined"},
-    {"jobs.*.release_quarantined", HFI_KEY_SWITCH, 0, J(release_quarantined), 0, 0, 0, "false", NULL, "a node that starts lets quarantined jobs in again by itself: of a type that nobody had known, or that nobody could read under another schema"},
+    {"jobs.*.release_quarantined", HFI_KEY_SWITCH, 0, J(release_quarantined), 0, 0, 0, "false", NULL, "a node that starts, or is told to reload, lets quarantined jobs in again by itself: of a type that nobody had known, or that nobody could read under another schema"},
     {"jobs.*.labels", HFI_KEY_TEXT, 0, J(labels), 0, 0, 0, "", NULL, "comma separated, of the type; for those who watch"},
     {"jobs.*.repeatable", HFI_KEY_SWITCH, 0, J(repeatable), 0, 0, 0, "true", NULL, "false: never executed again unless nothing was sent"},
     {"jobs.*.execution_timeout", HFI_KEY_DURATION, HFI_KEY_NONE | HFI_KEY_COMPUTED, J(execution_timeout_ms), 0, 1, LONG, "the defaults'", NULL, "limit of one execution; none switches it off"},
