@@ -487,40 +487,6 @@ static void a_death_that_is_there_already_is_not_told_again(void **state) { /* S
     assert_int_equal(world_counts().alerts_unsent, 2); /* of the first time */
 }
 
-/* A write that was made and not heard of is answered once more, so that its death gets told; no other death is [S0.19, S0.23, I46]. */
-static void a_death_that_was_not_heard_of_is_answered_again(void **state) {
-    (void)state;
-    struct hf_outcome outcome;
-    struct hfi_op_apply op;
-    hfi_outcome_init(&outcome);
-    hfi_outcome_set(&outcome, HF_OUTCOME_FAILURE, HF_RETRY_NONE, HF_VERDICT_NEUTRAL, HF_CLASS_PERMANENT, "exit.1", "exit");
-    struct hfi_event fails = {.kind = HFI_EVENT_FAILED, .outcome = &outcome},
-                     lapses = {.kind = HFI_EVENT_LAPSED, .error_type = "lease.lapsed", .message = "it stopped itself"};
-    for (int i = 0; i < 2; i++) {
-        world.curve.max_executions = 1;
-        world_put_type("a");
-        struct hfi_job *mine = world_start_type("a"), *again = mine, *other = mine;
-        assert_int_equal(world_apply_full(&mine, i == 0 ? fails : lapses, &op), 0);
-        int64_t first = op.dead_id;
-        assert_int_equal(world_apply_full(&again, i == 0 ? fails : lapses, &op), 0);
-        assert_int_equal(op.dead_id, first);
-        assert_false(op.existed);
-        assert_true(op.change.has_death);
-        assert_int_equal(world_dead_count(-1), i + 1);
-        assert_int_equal(world_counts().alerts_unsent, 2 * (i + 1));
-        lapses.message = "its node died"; /* another one's */
-        assert_int_equal(world_apply_full(&other, i == 0 ? lapses : fails, &op), HF_ESTALE);
-        assert_int_equal(world_apply_full(&other, lapses, &op), HF_ESTALE);
-        lapses.message = "it stopped itself";
-        struct hfi_op_requeue requeue = {.op = {.kind = HFI_OP_REQUEUE}, .id = other->id, .actor = "ann", .reason = "", .now = world.now};
-        assert_int_equal(world_do(&requeue.op), 0);
-        assert_int_equal(world_apply_full(&other, i == 0 ? fails : lapses, &op), HF_ESTALE);
-        mine = world_start_type("a"); /* out of the way of the next one */
-        assert_int_equal(mine->id, other->id);
-        assert_int_equal(APPLY(&mine, SUCCEEDED, .delay_ms = 0), 0);
-    }
-}
-
 /* ------------------------------------------------------------------ quarantined jobs that can be run now */
 
 static struct hfi_rulebook *readers(const char *schema, bool release) {
@@ -607,5 +573,4 @@ WORLD_MAIN(WORLD_TEST(a_death_leaves_all_its_evidence_at_once),
            WORLD_TEST(what_was_forwarded_is_not_done_here_as_well), WORLD_TEST(what_failed_elsewhere_is_done_here),
            WORLD_TEST(a_copy_that_is_requeued_is_on_its_way_again),
            WORLD_TEST(a_death_that_is_there_already_is_not_told_again),
-           WORLD_TEST(a_death_that_was_not_heard_of_is_answered_again),
            WORLD_TEST(quarantined_jobs_are_let_in_when_they_can_be_run))
