@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs what is missing, builds and runs every test; the last line is `N passed, N failed`. --full adds the long
-# sweeps and valgrind. HF_SEED=N repeats a run of the property tests.
+# sweeps, the integration suite under AddressSanitizer, and valgrind. HF_SEED=N repeats a run of the property tests.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -36,7 +36,8 @@ run build-test
 
 CC=clang configure build-clang -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
 export ASAN_OPTIONS=abort_on_error=1:detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-run build-clang --suite unit --suite contract --suite model --suite fault --suite integration --timeout-multiplier 4
+# shellcheck disable=SC2086
+run build-clang --suite unit --suite contract --suite model --suite fault ${full:+--suite integration} --timeout-multiplier 4
 
 configure build-tsan -Dwerror=true -Db_sanitize=thread -Doptimization=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
