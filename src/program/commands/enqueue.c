@@ -43,19 +43,12 @@ static void print_id(int64_t id, bool existed) {
     hfi_print_json(object);
 }
 
-/* Are there any of that kind in the configuration, and none of that name? Items begin with their own. */
+/* Are there any of that kind in the configuration, and none of that name? */
 static void warn_one(const char *kind, const char *name, const struct hfi_items *items, size_t size) {
     struct hfi_nearest nearest;
     char clean[640];
-    if (!name || !*name || items->count == 0 || hfi_manner()->quiet)
+    if (!name || !*name || items->count == 0 || hfi_manner()->quiet || hfi_items_find(items, size, name, &nearest))
         return;
-    hfi_nearest_init(&nearest, name);
-    for (size_t i = 0; i < items->count; i++) {
-        const struct hfi_item *item = (const void *)((const char *)items->items + i * size);
-        if (strcmp(item->name, name) == 0)
-            return;
-        hfi_nearest_offer(&nearest, item->name);
-    }
     fprintf(stderr, "holdfast: warning: the configuration has no %s `%s`%s%s%s\n", kind, hfi_printable(clean, sizeof clean, name),
             nearest.best ? " (did you mean `" : "", nearest.best ? nearest.best : "", nearest.best ? "`?)" : "");
 }

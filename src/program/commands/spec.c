@@ -367,15 +367,12 @@ int hfi_spec_from_json(struct hfi_spec *to, const json_t *object, const char *te
 }
 
 int hfi_spec_check_limit(const struct hf_job_spec *spec, const struct hfi_config *config, struct hf_error *error) {
-    const struct hfi_limit_setting *limits = config->settings.limits.items;
     struct hfi_nearest nearest;
-    if (!spec->limit_name || !config->file || hfi_config_limit(config, spec->limit_name))
+    if (!spec->limit_name || !config->file ||
+        hfi_items_find(&config->settings.limits, sizeof(struct hfi_limit_setting), spec->limit_name, &nearest))
         return 0;
     hf_error_init(error);
     error->code = HF_EINVAL;
-    hfi_nearest_init(&nearest, spec->limit_name);
-    for (size_t i = 0; i < config->settings.limits.count; i++)
-        hfi_nearest_offer(&nearest, limits[i].item.name);
     snprintf(error->what, sizeof error->what, "limit");
     snprintf(error->why, sizeof error->why, "`%.100s` is not in the configuration: it would not limit", spec->limit_name);
     if (nearest.best)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "program/config/bind.h"
+#include "program/nearest.h"
 #include "program/output.h"
 
 #define FILE_MAX 1048576
@@ -96,28 +97,34 @@ int hfi_config_complain(const struct hfi_config *config) {
     return HFI_EXIT_USAGE;
 }
 
-static const void *find(const struct hfi_items *items, size_t size, const char *name) {
+const void *hfi_items_find(const struct hfi_items *items, size_t size, const char *name, struct hfi_nearest *nearest) {
     const char *at = items->items;
-    for (size_t i = 0; name && i < items->count; i++, at += size)
-        if (strcmp(((const struct hfi_item *)(const void *)at)->name, name) == 0)
+    if (nearest)
+        hfi_nearest_init(nearest, name);
+    for (size_t i = 0; name && i < items->count; i++, at += size) {
+        const struct hfi_item *item = (const void *)at;
+        if (strcmp(item->name, name) == 0)
             return at;
+        if (nearest)
+            hfi_nearest_offer(nearest, item->name);
+    }
     return NULL;
 }
 
 const struct hfi_downstream_setting *hfi_config_downstream(const struct hfi_config *config, const char *name) {
-    return find(&config->settings.downstreams, sizeof(struct hfi_downstream_setting), name);
+    return hfi_items_find(&config->settings.downstreams, sizeof(struct hfi_downstream_setting), name, NULL);
 }
 
 const struct hfi_queue_setting *hfi_config_queue(const struct hfi_config *config, const char *name) {
-    return find(&config->settings.queues, sizeof(struct hfi_queue_setting), name);
+    return hfi_items_find(&config->settings.queues, sizeof(struct hfi_queue_setting), name, NULL);
 }
 
 const struct hfi_job_setting *hfi_config_job(const struct hfi_config *config, const char *name) {
-    return find(&config->settings.jobs, sizeof(struct hfi_job_setting), name);
+    return hfi_items_find(&config->settings.jobs, sizeof(struct hfi_job_setting), name, NULL);
 }
 
 const struct hfi_limit_setting *hfi_config_limit(const struct hfi_config *config, const char *name) {
-    return find(&config->settings.limits, sizeof(struct hfi_limit_setting), name);
+    return hfi_items_find(&config->settings.limits, sizeof(struct hfi_limit_setting), name, NULL);
 }
 
 /* One level of precedence under the closer ones that are in `policy` already. */

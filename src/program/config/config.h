@@ -62,7 +62,12 @@ struct hfi_check {
 /* The proof of the ladder (2.7): adds findings to the problems, fills `check`. Returns the number of errors. */
 size_t hfi_config_check(struct hfi_config *config, struct hfi_check *check);
 
-/* Settings by name, NULL if there are none. */
+/*
+ * Settings by name, NULL if there are none. hfi_items_find takes structs of `size` that begin with struct hfi_item, and
+ * when none has the name fills `nearest` (NULL: nobody asks) with what may have been meant.
+ */
+struct hfi_nearest;
+const void *hfi_items_find(const struct hfi_items *items, size_t size, const char *name, struct hfi_nearest *nearest);
 const struct hfi_downstream_setting *hfi_config_downstream(const struct hfi_config *config, const char *name);
 const struct hfi_queue_setting *hfi_config_queue(const struct hfi_config *config, const char *name);
 const struct hfi_job_setting *hfi_config_job(const struct hfi_config *config, const char *name);

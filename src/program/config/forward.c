@@ -38,17 +38,12 @@ static const struct hfi_node *at(const struct hfi_forward_setting *forward, cons
     return hfi_tree_nearest(forward->item.node, path);
 }
 
-/* A name of something that is to be there: `items` step by `size`, and begin with their hfi_item. */
+/* A name of something that is to be there. */
 static void check_there(struct hfi_binding *binding, const struct hfi_node *node, const char *what, const char *name,
                         const struct hfi_items *items, size_t size) {
     struct hfi_nearest nearest;
-    hfi_nearest_init(&nearest, name);
-    for (size_t i = 0; i < items->count; i++) {
-        const struct hfi_item *item = (const void *)((const char *)items->items + i * size);
-        if (strcmp(item->name, name) == 0)
-            return;
-        hfi_nearest_offer(&nearest, item->name);
-    }
+    if (hfi_items_find(items, size, name, &nearest))
+        return;
     hfi_bind_error(binding, "config.reference", node,
                    nearest.best ? hfi_arena_print(binding->arena, "did you mean `%s`?", nearest.best)
                                 : hfi_arena_print(binding->arena, "add it to %s", what),

@@ -127,12 +127,12 @@ static void check_silence(struct hfi_binding *binding, const struct hfi_config *
 
 static void check_target(struct hfi_binding *binding, const struct hfi_config *config, const struct hfi_job_setting *job) {
     struct hfi_nearest nearest;
-    const struct hfi_downstream_setting *downstreams = config->settings.downstreams.items;
     if (!job->downstream) {
         hfi_bind_error(binding, "config.missing_key", job->item.node, "name one of downstreams", "the key `downstream` is missing");
         return;
     }
-    const struct hfi_downstream_setting *found = hfi_config_downstream(config, job->downstream);
+    const struct hfi_downstream_setting *found =
+        hfi_items_find(&config->settings.downstreams, sizeof *found, job->downstream, &nearest);
     if (found && found->per_host && !job->url)
         hfi_bind_error(binding, "config.per_host", at(&job->item, "downstream"), "add url: \"{url}\", or name a downstream with a url",
                        "`%.120s` takes a URL with every call, and the job has no url", job->downstream);
@@ -141,9 +141,6 @@ static void check_target(struct hfi_binding *binding, const struct hfi_config *c
                        "`%.120s` has a url of its own", job->downstream);
     if (found)
         return;
-    hfi_nearest_init(&nearest, job->downstream);
-    for (size_t i = 0; i < config->settings.downstreams.count; i++)
-        hfi_nearest_offer(&nearest, downstreams[i].item.name);
     hfi_bind_error(binding, "config.reference", at(&job->item, "downstream"),
                    nearest.best ? hfi_arena_print(binding->arena, "did you mean `%s`?", nearest.best) : "add it to downstreams",
                    "there is no downstream `%.120s`", job->downstream);
@@ -208,14 +205,12 @@ static void check_plugin(struct hfi_binding *binding, const struct hfi_job_setti
 }
 
 static void check_queue(struct hfi_binding *binding, const struct hfi_config *config, const struct hfi_job_setting *job) {
-    const struct hfi_queue_setting *queues = config->settings.queues.items;
+    const struct hfi_items *queues = &config->settings.queues;
     const struct hfi_node *node = at(&job->item, "queue");
     struct hfi_nearest nearest;
-    if (config->settings.queues.count == 0 || strcmp(job->queue, "default") == 0 || hfi_config_queue(config, job->queue))
+    if (queues->count == 0 || strcmp(job->queue, "default") == 0 ||
+        hfi_items_find(queues, sizeof(struct hfi_queue_setting), job->queue, &nearest))
         return;
-    hfi_nearest_init(&nearest, job->queue);
-    for (size_t i = 0; i < config->settings.queues.count; i++)
-        hfi_nearest_offer(&nearest, queues[i].item.name);
     hfi_problem_add(binding->problems, false, "config.reference", node->line, node->column, hfi_node_path(binding->arena, node),
                     nearest.best ? hfi_arena_print(binding->arena, "did you mean `%s`?", nearest.best) : "add it to queues",
                     "there is no queue `%.120s` here: it gets the defaults", job->queue);
