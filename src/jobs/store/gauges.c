@@ -148,12 +148,3 @@ int hfi_sqlite_rate_set(struct hfi_sqlite *store, const char *limit_key, int64_t
     sqlite3_bind_int64(statement, 2, full_at_us);
     return hfi_sql_run(store, statement);
 }
-
-int hfi_sqlite_rates_prune(struct hfi_sqlite *store, struct hf_wall now, uint32_t limit) {
-    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_RATES_PRUNE);
-    if (!statement)
-        return store->fault;
-    sqlite3_bind_int64(statement, 1, now.us);
-    sqlite3_bind_int64(statement, 2, limit);
-    return hfi_sql_run(store, statement);
-}

@@ -37,6 +37,5 @@ bool hfi_sqlite_gauge_paused(const struct hfi_sqlite *store, const struct hfi_ga
 /* When the bucket of a key is full again; 0: it is. */
 int hfi_sqlite_rate_get(struct hfi_sqlite *store, const char *limit_key, int64_t *full_at_us);
 int hfi_sqlite_rate_set(struct hfi_sqlite *store, const char *limit_key, int64_t full_at_us);
-int hfi_sqlite_rates_prune(struct hfi_sqlite *store, struct hf_wall now, uint32_t limit); /* full ones */
 
 #endif

@@ -235,7 +235,6 @@ int hfi_sqlite_op_redrive_cancel(struct hfi_sqlite *store, struct hfi_op_redrive
 int hfi_sqlite_write_alerts(struct hfi_sqlite *store, int64_t dead_id, const char *fingerprint, struct hf_wall now,
                             const char *const *sinks, size_t count);
 int hfi_sqlite_sink_rules(struct hfi_sqlite *store, const struct hfi_sink_rule *rules, size_t count);
-int hfi_sqlite_storms_prune(struct hfi_sqlite *store, struct hf_wall now, uint32_t limit);
 struct hfi_sqlite_pace {
     const char *sink;
     int64_t collapse_us; /* 0: it has none */

@@ -240,6 +240,16 @@ static int prune_nodes(struct hfi_sqlite *store, struct hfi_op_prune *op) {
     return store->fault;
 }
 
+/* Full rates, storms that are over: what means nothing any more, and is not counted as pruned. */
+static void prune_past(struct hfi_sqlite *store, const struct hfi_op_prune *op, enum hfi_sql which) {
+    sqlite3_stmt *statement = hfi_sql(store, which);
+    if (!statement)
+        return;
+    sqlite3_bind_int64(statement, 1, op->now.us);
+    sqlite3_bind_int64(statement, 2, least(op->limit, rows_left(store, op)));
+    hfi_sql_run(store, statement);
+}
+
 int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op) {
     uint32_t began = (uint32_t)sqlite3_total_changes(store->db);
     op->pruned = op->rows = 0;
@@ -251,9 +261,9 @@ int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op) {
         prune_by_time(store, op, HFI_SQL_PRUNE_INBOX, op->inbox_before) == 0 &&
         prune_by_time(store, op, HFI_SQL_PRUNE_AUDIT, op->audit_before) == 0 && prune_nodes(store, op) == 0 &&
         prune_by_time(store, op, HFI_SQL_PRUNE_REDRIVES, op->dead_letters_before) == 0)
-        hfi_sqlite_rates_prune(store, op->now, least(op->limit, rows_left(store, op)));
+        prune_past(store, op, HFI_SQL_RATES_PRUNE);
     if (store->fault == 0)
-        hfi_sqlite_storms_prune(store, op->now, least(op->limit, rows_left(store, op)));
+        prune_past(store, op, HFI_SQL_STORMS_PRUNE);
     op->more = op->more || op->pruned >= op->limit || !has_room(store, op);
     op->rows = rows_of(store, op);
     return store->fault;

@@ -118,15 +118,6 @@ int hfi_sqlite_sink_rules(struct hfi_sqlite *store, const struct hfi_sink_rule *
     return 0;
 }
 
-int hfi_sqlite_storms_prune(struct hfi_sqlite *store, struct hf_wall now, uint32_t limit) {
-    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_STORMS_PRUNE);
-    if (!statement)
-        return store->fault;
-    sqlite3_bind_int64(statement, 1, now.us);
-    sqlite3_bind_int64(statement, 2, limit);
-    return hfi_sql_run(store, statement);
-}
-
 /* ------------------------------------------------------------------ the pace of a sink */
 
 int hfi_sqlite_pace_read(struct hfi_sqlite *store, struct hfi_sqlite_pace *pace) {
