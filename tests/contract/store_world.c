@@ -149,6 +149,22 @@ int64_t world_lane(const char *queue, const char *type) {
     return lane;
 }
 
+struct hfi_lane_row world_lane_row(const char *type, const char *key) {
+    struct hfi_op_lanes op = {.op = {.kind = HFI_OP_LANES}, .now = world.now, .running = true};
+    struct hfi_lane_row found = {0};
+    char limit[64] = "";
+    if (key)
+        snprintf(limit, sizeof limit, "tenant:%s", key);
+    assert_int_equal(world_do(&op.op), 0);
+    for (size_t i = 0; i < op.count; i++)
+        if (strcmp(op.rows[i].type, type) == 0 && strcmp(op.rows[i].limit_key, limit) == 0)
+            found = op.rows[i];
+    hfi_free(op.rows);
+    assert_true(found.lane > 0);
+    found.queue = found.type = found.breaker_key = found.limit_key = NULL;
+    return found;
+}
+
 static struct hfi_job *own(struct hfi_job *job) {
     assert_true(world.owned_count < sizeof world.owned / sizeof *world.owned);
     world.owned[world.owned_count++] = job;

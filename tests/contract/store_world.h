@@ -62,6 +62,8 @@ int world_put_existing(const struct hf_job_spec *spec, int64_t *id, bool *existe
 
 /* Claim. */
 int64_t world_lane(const char *queue, const char *type);
+/* As LANES tells it, what runs included; by its type and its key of the limit `tenant` (NULL: none). Its texts are gone. */
+struct hfi_lane_row world_lane_row(const char *type, const char *key);
 size_t world_claim(int64_t lane, uint32_t max, bool start, struct hfi_job **jobs); /* the world's to free */
 struct hfi_job *world_start(int64_t lane);                                          /* one, started; NULL none */
 struct hfi_job *world_start_type(const char *type);                                 /* of queue default */

@@ -26,24 +26,8 @@ static int64_t put(const char *type, const char *key) {
     return put_in(type, NULL, key, 0, 0);
 }
 
-static struct hfi_lane_row lane_row(const char *type, const char *key) {
-    struct hfi_op_lanes op = {.op = {.kind = HFI_OP_LANES}, .now = world.now, .running = true};
-    struct hfi_lane_row found = {0};
-    char limit[64] = "";
-    if (key != NULL)
-        snprintf(limit, sizeof limit, "tenant:%s", key);
-    assert_int_equal(world_do(&op.op), 0);
-    for (size_t i = 0; i < op.count; i++)
-        if (strcmp(op.rows[i].type, type) == 0 && strcmp(op.rows[i].limit_key, limit) == 0)
-            found = op.rows[i];
-    hfi_free(op.rows);
-    assert_true(found.lane > 0);
-    found.queue = found.type = found.breaker_key = found.limit_key = NULL;
-    return found;
-}
-
 static struct hfi_admitted ask(const char *type, const char *key, uint32_t max, const struct hfi_limit *limit) {
-    return (struct hfi_admitted){.lane = lane_row(type, key).lane, .max = max, .policy = &world.curve, .limit = limit};
+    return (struct hfi_admitted){.lane = world_lane_row(type, key).lane, .max = max, .policy = &world.curve, .limit = limit};
 }
 
 /* One claim of these lanes; the jobs are the world's to free. */
@@ -85,8 +69,8 @@ static void a_key_has_its_places_over_all_lanes_and_nodes(void **state) {
     assert_true(lane.more); /* it stays due */
     assert_int_equal(world_job(waiting)->executions, 0);
     assert_int_equal(world_job(waiting)->epoch, 0);
-    assert_int_equal(lane_row("b", "acme").limit_running, 2);
-    assert_int_equal(lane_row("a", "other").limit_running, 0);
+    assert_int_equal(world_lane_row("b", "acme").limit_running, 2);
+    assert_int_equal(world_lane_row("a", "other").limit_running, 0);
     lane = ask("a", "other", 10, &two);
     assert_int_equal(claim(&lane, 1, 10, more), 2);
     lane = ask("a", NULL, 10, NULL);
@@ -97,7 +81,7 @@ static void a_key_has_its_places_over_all_lanes_and_nodes(void **state) {
     assert_int_equal(claim(&lane, 1, 10, more), 1);
     assert_int_equal(APPLY(&jobs[1], SNOOZED, .delay_ms = 1000), 0);
     assert_int_equal(APPLY(&more[0], SUCCEEDED, .result = NULL), 0);
-    assert_int_equal(lane_row("b", "acme").limit_running, 0);
+    assert_int_equal(world_lane_row("b", "acme").limit_running, 0);
     lane = ask("b", "acme", 1, &two);
     assert_int_equal(claim(&lane, 1, 10, more), 1);
     assert_true(lane.more);
@@ -208,13 +192,13 @@ static void places_are_what_runs_whatever_happens(void **state) {
             lapse_one(&held);
         for (size_t i = 0; i < 3; i++) {
             assert_true(held.running[i] <= 2);
-            assert_int_equal(lane_row("a", keys[i]).limit_running, held.running[i]);
+            assert_int_equal(world_lane_row("a", keys[i]).limit_running, held.running[i]);
         }
     }
     while (held.count > 0)
         end_one(&held);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(lane_row("a", keys[i]).limit_running, 0);
+        assert_int_equal(world_lane_row("a", keys[i]).limit_running, 0);
 }
 
 static void a_queue_is_bounded_in_the_whole_store(void **state) {
@@ -234,8 +218,8 @@ static void a_queue_is_bounded_in_the_whole_store(void **state) {
     assert_true(lanes[0].more);
     assert_int_equal(lanes[1].claimed, 2);
     assert_true(lanes[1].more);
-    assert_int_equal(lane_row("a", NULL).queue_running, 6);
-    assert_int_equal(lane_row("c", NULL).queue_running, 5);
+    assert_int_equal(world_lane_row("a", NULL).queue_running, 6);
+    assert_int_equal(world_lane_row("c", NULL).queue_running, 5);
     assert_int_equal(claim(lanes, 2, 20, jobs), 0);
 }
 
@@ -250,11 +234,11 @@ static void nothing_of_a_paused_queue_is_claimed_until_its_time(void **state) {
     struct hfi_admitted lanes[2] = {ask("a", NULL, 10, NULL), ask("b", NULL, 10, NULL)};
     assert_int_equal(claim(lanes, 2, 20, jobs), 1);
     assert_string_equal(jobs[0]->type, "b");
-    assert_true(lane_row("a", NULL).paused);
+    assert_true(world_lane_row("a", NULL).paused);
     world.now.us = T0 + HOUR - 1;
     assert_int_equal(claim(lanes, 1, 20, jobs), 0);
     world.now.us = T0 + HOUR;
-    assert_false(lane_row("a", NULL).paused);
+    assert_false(world_lane_row("a", NULL).paused);
     assert_int_equal(claim(lanes, 1, 20, jobs), 1);
 }
 
@@ -454,7 +438,7 @@ static void giving_back_restores_every_counter(void **state) {
         const struct hf_job_view *before = world_job(id);
         struct hfi_job *job = NULL;
         bool start = hfi_random_below(&random, 2);
-        assert_int_equal(world_claim(lane_row("a", "k").lane, 1, start, &job), 1);
+        assert_int_equal(world_claim(world_lane_row("a", "k").lane, 1, start, &job), 1);
         if (!start && hfi_random_below(&random, 2)) {
             assert_int_equal(APPLY(&job, STARTED, .result = NULL), 0);
             start = true;
@@ -474,14 +458,14 @@ static void giving_back_restores_every_counter(void **state) {
         assert_int_equal(after->deaths, before->deaths);
         assert_int_equal(after->priority, before->priority);
         assert_true(after->epoch > before->epoch);
-        assert_int_equal(lane_row("a", "k").limit_running, 0);
+        assert_int_equal(world_lane_row("a", "k").limit_running, 0);
         if (rejected) /* no hot loop: at least 250 ms; given back is due at once */
             assert_int_equal(after->run_at_us, world.now.us + 250 * MS);
         else
             assert_true(after->run_at_us <= world.now.us);
         world.now.us = after->run_at_us > world.now.us ? after->run_at_us : world.now.us + MS;
         if (round % 4 == 3) { /* a failure in between counts, and stays counted */
-            job = world_start(lane_row("a", "k").lane);
+            job = world_start(world_lane_row("a", "k").lane);
             assert_int_equal(world_fail(&job, false), 0);
             world.now.us = world_job(id)->run_at_us;
         }

@@ -24,24 +24,8 @@ static int64_t put(const char *type, const char *key, int32_t priority, int64_t 
     return world_put(&spec);
 }
 
-/* Its lane as LANES tells; the texts are gone. */
-static struct hfi_lane_row row_of(const char *type, const char *key) {
-    struct hfi_op_lanes op = {.op = {.kind = HFI_OP_LANES}, .now = world.now};
-    struct hfi_lane_row found = {0};
-    char limit[64] = "";
-    if (key != NULL)
-        snprintf(limit, sizeof limit, "tenant:%s", key);
-    assert_int_equal(world_do(&op.op), 0);
-    for (size_t i = 0; i < op.count; i++)
-        if (strcmp(op.rows[i].type, type) == 0 && strcmp(op.rows[i].limit_key, limit) == 0)
-            found = op.rows[i];
-    hfi_free(op.rows);
-    assert_true(found.lane > 0);
-    return found;
-}
-
 static struct hfi_admitted ask(const char *type, const char *key, uint32_t max) {
-    return (struct hfi_admitted){.lane = row_of(type, key).lane, .max = max, .policy = &world.curve};
+    return (struct hfi_admitted){.lane = world_lane_row(type, key).lane, .max = max, .policy = &world.curve};
 }
 
 /* The ids of what is claimed, in order. */
@@ -167,20 +151,20 @@ static void lanes_promise_their_highest_priority(void **state) {
     put("a", NULL, 2, T0 - 5, 0);
     put("a", NULL, 6, T0 - 5, 0);
     put("b", NULL, 1, T0 - 5, 0);
-    assert_int_equal(row_of("a", NULL).top_priority, 6);
-    assert_int_equal(row_of("b", NULL).top_priority, 1);
+    assert_int_equal(world_lane_row("a", NULL).top_priority, 6);
+    assert_int_equal(world_lane_row("b", NULL).top_priority, 1);
     struct hfi_admitted lane = ask("a", NULL, 1);
     struct hfi_op_claim op = {.lanes = &lane, .lane_count = 1, .max = 1};
     assert_int_equal(claim(&op, ids), 1);
-    assert_int_equal(row_of("a", NULL).top_priority, 2);
+    assert_int_equal(world_lane_row("a", NULL).top_priority, 2);
     put("a", NULL, 8, T0 + HOUR, 0); /* may be due at any time */
-    assert_int_equal(row_of("a", NULL).top_priority, 8);
+    assert_int_equal(world_lane_row("a", NULL).top_priority, 8);
     assert_int_equal(claim(&op, ids), 1);
     assert_false(lane.more);
-    assert_int_equal(row_of("a", NULL).top_priority, 8);
+    assert_int_equal(world_lane_row("a", NULL).top_priority, 8);
     world.now.us = T0 + HOUR;
     assert_int_equal(claim(&op, ids), 1);
-    assert_int_equal(row_of("a", NULL).top_priority, 0);
+    assert_int_equal(world_lane_row("a", NULL).top_priority, 0);
 }
 
 static void put_random(struct reference *ref, struct hfi_random *random, int count) {
