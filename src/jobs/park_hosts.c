@@ -32,11 +32,44 @@ int hfi_park_host(struct hfi_runner *runner, struct hfi_lane *lane, const char *
     return 0;
 }
 
-/* Nothing of it is under way, and its breaker has nothing to keep back. */
-static bool is_idle(const struct hfi_site *site) {
-    return site->state == HF_BREAKER_CLOSED && site->slots.used == 0 && !site->slots.blocked && !site->busy &&
-           !site->share_busy && site->share_as == HFI_SHARED_NOTHING && !site->phase_pending && !site->forced &&
-           site->unhealthy_since_us == 0;
+/*
+ * Well, or with a break that is over: who comes first after that is its probe, from here or, by the stored row, which
+ * keeps the phase, from a site to come. Without jobs no probe ever closes it.
+ */
+static bool is_at_rest(const struct hfi_site *site, struct hf_mono now) {
+    struct hfi_breaker_look look;
+    hfi_breaker_look(&site->downstream->breaker, now, &look);
+    if (look.state == HF_BREAKER_CLOSED)
+        return site->unhealthy_since_us == 0;
+    return look.probes_in_flight == 0 &&
+           (look.state == HF_BREAKER_HALF_OPEN || (look.state == HF_BREAKER_OPEN && look.probe_ready));
+}
+
+/* Nothing of it is under way or due, and its breaker has nothing to keep back now. */
+static bool is_idle(const struct hfi_site *site, struct hf_mono now) {
+    return !site->wanted && site->slots.used == 0 && !site->slots.blocked && !site->busy && !site->share_busy &&
+           site->share_as == HFI_SHARED_NOTHING && !site->phase_pending && !site->read_pending && !site->forced &&
+           site->probe == NULL && is_at_rest(site, now);
+}
+
+static void mark_wanted(struct hfi_runner *runner) {
+    for (size_t i = 0; i < runner->site_count; i++)
+        runner->sites[i]->wanted = false;
+    for (size_t i = 0; i < runner->lanes.count; i++) {
+        const struct hfi_lane *lane = runner->lanes.lanes[i];
+        if (lane->site != NULL && lane->due)
+            site_of(lane)->wanted = true;
+    }
+}
+
+static struct hfi_site *find_idle(struct hfi_runner *runner, const struct hfi_site *parent) {
+    struct hf_mono now = hfi_runner_mono(runner);
+    mark_wanted(runner);
+    for (size_t i = 0; i < runner->site_count; i++) {
+        if (runner->sites[i]->parent == parent && is_idle(runner->sites[i], now))
+            return runner->sites[i];
+    }
+    return NULL;
 }
 
 /* The site stays, for another host: another thread may just be telling it something. Its lanes go back. */
@@ -53,7 +86,9 @@ static bool hand_over(struct hfi_runner *runner, struct hfi_site *site, const ch
     hfi_free(site->key);
     site->key = text;
     site->downstream = downstream;
-    site->loaded = false;
+    site->loaded = site->keeps = site->break_waits = false;
+    site->state = HF_BREAKER_CLOSED;
+    site->unhealthy_since_us = site->give_up_at_us = site->ready_at_us = 0;
     memset(&site->stored, 0, sizeof site->stored);
     return true;
 }
@@ -61,14 +96,9 @@ static bool hand_over(struct hfi_runner *runner, struct hfi_site *site, const ch
 /* A new site, or an idle one's place. Takes over the reference. NULL: there is none now. */
 static struct hfi_site *make(struct hfi_runner *runner, struct hfi_site *parent, const char *key,
                              struct hf_downstream *downstream, uint32_t hosts_max) {
-    struct hfi_site *idle = NULL;
     size_t most = hosts_max / 2 < HOSTS_MAX ? hosts_max / 2 : HOSTS_MAX, hosts = 0;
-    for (size_t i = 0; i < runner->site_count; i++) {
-        struct hfi_site *site = runner->sites[i];
-        hosts += site->parent == parent;
-        if (site->parent == parent && idle == NULL && is_idle(site))
-            idle = site;
-    }
+    for (size_t i = 0; i < runner->site_count; i++)
+        hosts += runner->sites[i]->parent == parent;
     if (hosts < most) {
         struct hfi_site *made = hfi_park_add(runner, key, downstream);
         if (made != NULL) {
@@ -77,6 +107,7 @@ static struct hfi_site *make(struct hfi_runner *runner, struct hfi_site *parent,
         }
         return made;
     }
+    struct hfi_site *idle = find_idle(runner, parent);
     if (idle != NULL && hand_over(runner, idle, key, downstream))
         return idle;
     hf_downstream_unref(downstream);

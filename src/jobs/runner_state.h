@@ -98,6 +98,7 @@ struct hfi_site {
     bool share_busy;               /* the operation is out */
     char *key;                     /* of its row: the downstream's name, or that of its host (key.h) */
     struct hfi_site *parent;       /* of a host: that of its downstream; else NULL */
+    bool wanted;                   /* scratch of park_hosts.c: a lane of it is due */
     bool break_waits;              /* the row's break, for the end of our own */
     struct hfi_op_share share_op;
     struct hfi_downstream_state stored; /* the row, as last seen */

@@ -540,10 +540,54 @@ static void jobs_of_no_named_host_are_parked_after_one_refusal(void **state) {
     a_dead_host_keeps_back_its_own(false, ROUNDS);
 }
 
+static void put_for_dead(struct world *world, int host, int jobs) {
+    char payload[80], text[HF_HOST_LENGTH];
+    snprintf(payload, sizeof payload, "{\"url\": \"http://other%d.example/in\"}", host);
+    for (int i = 0; i < jobs; i++) {
+        struct hf_job_spec spec = hf_job_of("hook", payload);
+        spec.max_executions = 1;
+        spec.downstream = "hooks";
+        assert_int_equal(hf_type_host(&world->type, payload, strlen(payload), text), 0);
+        spec.host_url = text;
+        stage_put(&world->stage, &spec);
+    }
+}
+
+/* 3.4: hosts whose jobs are gone leave their places though their breakers never closed: the next dead one is parked. */
+static void a_dead_host_without_jobs_leaves_its_place(void **state) {
+    (void)state;
+    static struct world world;
+    open_world(&world);
+    world.downstream.name = "hooks";
+    world.downstream.url = NULL;
+    world.downstream.per_host = true;
+    world.downstream.hosts_max = 4; /* two sites */
+    world.policy.breaker_min_calls = 5;
+    world.type = stage_http("hook", "hooks");
+    world.type.path = "";
+    world.type.url = "{url}";
+    world.other = hfi_script_code(5, 7, HF_SENT_NO);
+    stage_begin(&world.stage, 0, &world.options);
+    for (int host = 0; host < 2; host++) {
+        put_for_dead(&world, host, 8);
+        stage_advance(&world.stage, 3600 * SECOND);
+    }
+    assert_int_equal(stage_jobs(&world.stage).dead_letters_open, 16);
+    uint64_t before = stage_counts(&world.stage, 0).rejected, parked = stage_counts(&world.stage, 0).parked;
+    put_for_dead(&world, 2, 40);
+    stage_advance(&world.stage, 10 * SECOND);
+    put_for_dead(&world, 2, 40);
+    stage_advance(&world.stage, 600 * SECOND);
+    assert_in_range(stage_counts(&world.stage, 0).rejected - before, 0, 35); /* in flight while it opened */
+    assert_true(stage_counts(&world.stage, 0).parked > parked);
+    stage_close(&world.stage);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dead_host_parks_its_own_jobs),
         cmocka_unit_test(jobs_of_no_named_host_are_parked_after_one_refusal),
+        cmocka_unit_test(a_dead_host_without_jobs_leaves_its_place),
         cmocka_unit_test(the_curve_is_ridden_to_its_end),
         cmocka_unit_test(a_permanent_failure_dies_at_once),
         cmocka_unit_test(an_outage_parks_jobs_and_the_ramp_lets_them_go),
