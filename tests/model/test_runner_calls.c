@@ -3,7 +3,7 @@
  * Jobs that call a downstream, in virtual time: the ride along the curve, permanent failures, the breaker that parks
  * jobs, probes and ramp, refusals after the claim, limits, hostages.
  */
-#include "runner_stage.h"
+#include "calls_world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,52 +12,6 @@
 #include "base/clock.h"
 #include "jobs/views.h"
 #include "resilience/downstream.h"
-
-#define SECOND INT64_C(1000)
-
-struct world {
-    struct stage stage;
-    struct hf_runner_options options;
-    struct hf_policy_options policy;
-    struct hf_downstream_options downstream;
-    struct hf_type_options type;
-    struct hfi_script_step step;  /* the answer now */
-    struct hfi_script_step other; /* of URLs with `other` */
-    char key[400];                /* of the newest start */
-    int keys_changed;
-};
-
-static struct hfi_script_step decide(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
-    struct world *world = user;
-    const char *key = "";
-    (void)number;
-    for (size_t i = 0; i < spec->header_count; i++)
-        if (strcmp(spec->headers[i].name, "Idempotency-Key") == 0)
-            key = spec->headers[i].value;
-    if (strcmp(key, world->key) != 0)
-        world->keys_changed++;
-    snprintf(world->key, sizeof world->key, "%s", key);
-    return strstr(spec->url, "other") != NULL ? world->other : world->step;
-}
-
-static void open_world(struct world *world) {
-    memset(world, 0, sizeof *world);
-    world->step = world->other = hfi_script_status(10, 200);
-    stage_open(&world->stage, decide, world);
-    hf_policy_options_init(&world->policy);
-    world->policy.retry_max = 0;
-    hf_downstream_options_init(&world->downstream);
-    world->downstream.name = "shop";
-    world->downstream.url = "http://shop.example";
-    world->downstream.policy = &world->policy;
-    world->type = stage_http("order", "shop");
-    stage_options(&world->options);
-    world->options.types = &world->type;
-    world->options.type_count = 1;
-    world->options.downstreams = &world->downstream;
-    world->options.downstream_count = 1;
-}
-
 static int64_t wall(struct world *world) {
     return world->stage.scheduler->ops->wall(world->stage.scheduler).us;
 }
@@ -480,114 +434,8 @@ static void parked_jobs_give_up_in_the_end(void **state) {
     assert_int_equal(stage_logged(&world.stage, "job.dead"), 40);
     stage_close(&world.stage);
 }
-
-#define HOSTS 10
-#define ROUNDS 30
-
-static void put_for_hosts(struct world *world, bool named) {
-    char payload[80], text[HF_HOST_LENGTH];
-    for (int host = 0; host < HOSTS; host++) {
-        const char *name = host == 0 ? "other" : "shop";
-        snprintf(payload, sizeof payload, "{\"url\": \"http://%s%d.example/in\"}", name, host);
-        struct hf_job_spec spec = hf_job_of("hook", payload);
-        spec.max_executions = 100;
-        spec.downstream = "hooks";
-        assert_int_equal(hf_type_host(&world->type, payload, strlen(payload), text), 0);
-        spec.host_url = named ? text : NULL;
-        stage_put(&world->stage, &spec);
-    }
-}
-
-/* 3.4: one of ten hosts is dead, and its jobs are parked; those of the others pass them by. Jobs that did not say whom
-   they call are refused once before. */
-static void a_dead_host_keeps_back_its_own(bool named, uint32_t rejected) {
-    static struct world world;
-    open_world(&world);
-    world.downstream.name = "hooks";
-    world.downstream.url = NULL;
-    world.downstream.per_host = true;
-    world.policy.breaker_min_calls = 5;
-    world.type = stage_http("hook", "hooks");
-    world.type.path = "";
-    world.type.url = "{url}";
-    world.other = hfi_script_code(5, 7, HF_SENT_NO);
-    stage_begin(&world.stage, 0, &world.options);
-    for (int round = 0; round < ROUNDS; round++) {
-        put_for_hosts(&world, named);
-        stage_advance(&world.stage, 20 * SECOND);
-        assert_int_equal(stage_jobs(&world.stage).succeeded, (round + 1) * (HOSTS - 1));
-    }
-    struct hf_runner_counts counts = stage_counts(&world.stage, 0);
-    uint64_t dead = hfi_scripted_started(world.stage.scripted) - ROUNDS * (HOSTS - 1);
-    assert_in_range(dead, 5, 3 * ROUNDS); /* until it opens, then probes */
-    assert_in_range(counts.rejected, 0, rejected);
-    assert_int_equal(counts.claimed, ROUNDS * (HOSTS - 1) + dead + counts.rejected);
-    assert_in_range(counts.parked, ROUNDS / 2, ROUNDS);
-    assert_int_equal(counts.died, 0);
-    world.other = hfi_script_status(10, 200);
-    stage_advance(&world.stage, 7200 * SECOND);
-    assert_int_equal(stage_jobs(&world.stage).succeeded, ROUNDS * HOSTS);
-    stage_close(&world.stage);
-}
-
-static void a_dead_host_parks_its_own_jobs(void **state) {
-    (void)state;
-    a_dead_host_keeps_back_its_own(true, 5); /* in flight while it opened */
-}
-
-static void jobs_of_no_named_host_are_parked_after_one_refusal(void **state) {
-    (void)state;
-    a_dead_host_keeps_back_its_own(false, ROUNDS);
-}
-
-static void put_for_dead(struct world *world, int host, int jobs) {
-    char payload[80], text[HF_HOST_LENGTH];
-    snprintf(payload, sizeof payload, "{\"url\": \"http://other%d.example/in\"}", host);
-    for (int i = 0; i < jobs; i++) {
-        struct hf_job_spec spec = hf_job_of("hook", payload);
-        spec.max_executions = 1;
-        spec.downstream = "hooks";
-        assert_int_equal(hf_type_host(&world->type, payload, strlen(payload), text), 0);
-        spec.host_url = text;
-        stage_put(&world->stage, &spec);
-    }
-}
-
-/* 3.4: hosts whose jobs are gone leave their places though their breakers never closed: the next dead one is parked. */
-static void a_dead_host_without_jobs_leaves_its_place(void **state) {
-    (void)state;
-    static struct world world;
-    open_world(&world);
-    world.downstream.name = "hooks";
-    world.downstream.url = NULL;
-    world.downstream.per_host = true;
-    world.downstream.hosts_max = 4; /* two sites */
-    world.policy.breaker_min_calls = 5;
-    world.type = stage_http("hook", "hooks");
-    world.type.path = "";
-    world.type.url = "{url}";
-    world.other = hfi_script_code(5, 7, HF_SENT_NO);
-    stage_begin(&world.stage, 0, &world.options);
-    for (int host = 0; host < 2; host++) {
-        put_for_dead(&world, host, 8);
-        stage_advance(&world.stage, 3600 * SECOND);
-    }
-    assert_int_equal(stage_jobs(&world.stage).dead_letters_open, 16);
-    uint64_t before = stage_counts(&world.stage, 0).rejected, parked = stage_counts(&world.stage, 0).parked;
-    put_for_dead(&world, 2, 40);
-    stage_advance(&world.stage, 10 * SECOND);
-    put_for_dead(&world, 2, 40);
-    stage_advance(&world.stage, 600 * SECOND);
-    assert_in_range(stage_counts(&world.stage, 0).rejected - before, 0, 35); /* in flight while it opened */
-    assert_true(stage_counts(&world.stage, 0).parked > parked);
-    stage_close(&world.stage);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_dead_host_parks_its_own_jobs),
-        cmocka_unit_test(jobs_of_no_named_host_are_parked_after_one_refusal),
-        cmocka_unit_test(a_dead_host_without_jobs_leaves_its_place),
         cmocka_unit_test(the_curve_is_ridden_to_its_end),
         cmocka_unit_test(a_permanent_failure_dies_at_once),
         cmocka_unit_test(an_outage_parks_jobs_and_the_ramp_lets_them_go),
