@@ -33,11 +33,25 @@ static void let_go(struct hfi_alone *alone, int64_t now_us) {
     alone->started = alone->tried = false;
 }
 
+/* While a suspect runs the others wait for its end, but not for ever. */
+static bool keeps_beside(struct hfi_alone *alone, int64_t now_us) {
+    if (alone->suspects == 0) {
+        alone->runs_since_us = 0;
+        return false;
+    }
+    if (alone->runs_since_us == 0)
+        alone->runs_since_us = now_us > 0 ? now_us : 1;
+    if (hfi_sub(now_us, alone->runs_since_us) < hfi_ms_to_us(HFI_ALONE_RUN_MS))
+        return true;
+    let_go(alone, now_us);
+    return false;
+}
+
 void hfi_alone_round(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) {
     struct hfi_alone *alone = &lanes->alone;
     alone->admits = false;
-    alone->keeps = alone->suspects > 0;
-    if (alone->keeps)
+    alone->keeps = keeps_beside(alone, now_us);
+    if (alone->suspects > 0)
         return;
     if (!any_due(lanes, now_us, wall)) {
         let_go(alone, now_us);

@@ -11,14 +11,18 @@
  * A job that has crashed twice beside others is started alone: nothing that runs code begins beside it, and if it can be
  * had nothing runs already. While one is due the others are kept back until those that run have ended, for a minute at
  * most: then it is started beside what still runs, which is not called alone, or has to try again later if it finds no
- * slot. After that the others have their turn for as long as they were kept back. Part of hfi_lanes; no clock, no I/O; the runner's loop thread.
+ * slot. After that the others have their turn for as long as they were kept back. One that does not end keeps them back
+ * for ten minutes and no longer; other suspects wait until it has ended. Isolated jobs are not concerned: they run no
+ * code in the node. Part of hfi_lanes; no clock, no I/O; the runner's loop thread.
  */
 #define HFI_ALONE_WAIT_MS 60000
+#define HFI_ALONE_RUN_MS 600000
 
 struct hfi_alone {
-    uint32_t used;         /* jobs that run code, reserved or running */
+    uint32_t used;         /* jobs that run code, reserved or running, and abandoned ones that still do */
     uint32_t suspects;     /* of these: of a lane of suspects */
     int64_t since_us;      /* the others have been kept back since; 0: they are not */
+    int64_t runs_since_us; /* a suspect has run since, as the rounds saw it; 0: none does */
     int64_t rest_until_us; /* the turn of the others */
     bool started;          /* a suspect was, since then */
     bool tried;            /* the wait was over, and one might have been started */

@@ -133,7 +133,7 @@ enum hfi_pool hfi_lane_pool(const struct hfi_type *type) {
         return HFI_POOL_WORKER;
     if (type->async_handler)
         return HFI_POOL_ASYNC;
-    return hfi_runs_code(type) ? HFI_POOL_WORKER : HFI_POOL_ASYNC;
+    return hfi_needs_worker(type) ? HFI_POOL_WORKER : HFI_POOL_ASYNC;
 }
 
 void hfi_queue_options_of(const struct hf_runner_options *options, const char *name, struct hf_queue_options *found) {
@@ -167,6 +167,7 @@ static uint32_t left_of(const struct hfi_lanes *lanes, const struct hfi_type *ty
 }
 
 void hfi_lanes_left(struct hfi_lanes *lanes, const struct hfi_type *type, int by) {
+    lanes->alone.used += hfi_runs_code(type) ? (uint32_t)by : 0; /* whoever is started beside it is not alone */
     for (size_t i = 0; i < lanes->count; i++)
         if (lanes->lanes[i]->type != NULL && strcmp(lanes->lanes[i]->type->options.name, type->options.name) == 0)
             lanes->lanes[i]->left += (uint32_t)by; /* of that name: the run may be older than its type's options */

@@ -42,7 +42,7 @@ struct hfi_job {
     uint32_t max_executions;            /* given at enqueue; 0 = not set */
     /* Put at the start by the node that has the type: whoever sweeps may not know it. */
     bool not_repeatable;
-    bool runs_code;                     /* native, plugin, exec: it may take its node down, and lapses by a crash count */
+    bool runs_code;                     /* native, plugin, exec, not isolated: it may take its node down, and lapses by a crash count */
     bool alone;                         /* nothing of that kind ran beside this execution on its node */
     int64_t execution_timeout_ms;       /* -1 = not set */
     const struct hfi_curve *policy;     /* fixed at enqueue or at the first start; NULL = not yet. The store's, lives as long as it */

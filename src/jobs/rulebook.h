@@ -54,10 +54,14 @@ const char *const *hfi_rulebook_names(const struct hfi_rulebook *book); /* of th
 const struct hfi_type *hfi_rulebook_type_at(const struct hfi_rulebook *book, size_t index);
 /* The policy for a job of this type in this queue, when the job brought none. Lives as long as the book. */
 const struct hfi_curve *hfi_rulebook_policy(const struct hfi_rulebook *book, const char *type, const char *queue);
-/* Do its jobs run code that may take the node down? */
-static inline bool hfi_runs_code(const struct hfi_type *type) {
+/* Do its jobs run code of others, for which a slot of the workers is taken? */
+static inline bool hfi_needs_worker(const struct hfi_type *type) {
     return type->options.kind == HF_KIND_NATIVE || type->options.kind == HF_KIND_EXEC ||
            type->options.kind == HF_KIND_PLUGIN;
+}
+/* May that code take the node down? Not from a process of its own [3.5]. */
+static inline bool hfi_runs_code(const struct hfi_type *type) {
+    return hfi_needs_worker(type) && type->options.isolate != HF_ISOLATE_PROCESS;
 }
 /* The kind whose machinery runs it: a process when isolated, a thread for a plugin. */
 static inline enum hf_kind hfi_runs_as(const struct hfi_type *type) {

@@ -18,6 +18,7 @@
 
 #define SECOND INT64_C(1000000)
 #define WAIT (HFI_ALONE_WAIT_MS * INT64_C(1000))
+#define RUN (HFI_ALONE_RUN_MS * INT64_C(1000))
 enum { ORDINARY = 1, SUSPECT, ASYNC };
 
 struct stage {
@@ -85,7 +86,7 @@ static void a_suspect_waits_for_the_others_and_they_for_it(void **state) {
     assert_int_equal(stage.sim.count, 1);
     assert_int_equal(of(&stage, SUSPECT)->max, 1);
     assert_true(of(&stage, SUSPECT)->alone);
-    for (int i = 0; i < 500; i++) { /* however long it runs, neither another suspect nor anybody */
+    for (int i = 0; i < 500; i++) { /* for minutes, neither another suspect nor anybody */
         stage.now_us += SECOND;
         admit(&stage);
         assert_int_equal(stage.sim.count, 0);
@@ -93,6 +94,83 @@ static void a_suspect_waits_for_the_others_and_they_for_it(void **state) {
     end(&stage, SUSPECT, 1);
     admit(&stage);
     assert_int_equal(of(&stage, ORDINARY)->max, 3);
+    hfi_lanes_end(&stage.lanes);
+}
+
+/* One without a time limit, which does not end: after ten minutes the others go on, and no second suspect comes. */
+static void a_suspect_that_does_not_end_keeps_nobody_back_for_ever(void **state) {
+    (void)state;
+    struct stage stage;
+    begin(&stage);
+    stage.lane[ORDINARY]->due = stage.lane[SUSPECT]->due = true;
+    admit(&stage);
+    assert_true(of(&stage, SUSPECT)->alone);
+    admit(&stage);
+    for (int64_t from = stage.now_us; stage.now_us - from < RUN; stage.now_us += SECOND) {
+        admit(&stage);
+        assert_int_equal(stage.sim.count, 0);
+    }
+    for (int i = 0; i < 2000; i++, stage.now_us += SECOND) {
+        admit(&stage);
+        assert_int_equal(of(&stage, ORDINARY)->max, 3);
+        assert_null(of(&stage, SUSPECT));
+        end(&stage, ORDINARY, 3);
+    }
+    end(&stage, SUSPECT, 1);
+    admit(&stage);
+    assert_true(of(&stage, SUSPECT)->alone); /* their turn is over, too */
+    hfi_lanes_end(&stage.lanes);
+}
+
+/* 3.5: "isolated, or with no other native job beside it": a process of its own keeps its crash to itself. */
+static void isolated_jobs_wait_for_nobody_and_nobody_for_them(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hfi_lane *isolated;
+    begin(&stage);
+    struct hfi_type type = stage.native;
+    type.options.isolate = HF_ISOLATE_PROCESS;
+    assert_int_equal(hfi_lanes_add(&stage.lanes, 4, "default", &type, NULL, &isolated), 0);
+    assert_int_equal(isolated->pool, HFI_POOL_WORKER); /* a slot it needs all the same */
+    isolated->alone = isolated->due = true;
+    admit(&stage);
+    assert_int_equal(of(&stage, 4)->max, 3);
+    assert_false(of(&stage, 4)->runs_code);
+    assert_false(of(&stage, 4)->alone);
+    stage.lane[SUSPECT]->due = true;
+    isolated->due = false;
+    admit(&stage);
+    assert_true(of(&stage, SUSPECT)->alone); /* beside three that are isolated */
+    isolated->due = true;
+    admit(&stage);
+    assert_int_equal(of(&stage, 4)->max, 3);
+    hfi_lanes_end(&stage.lanes);
+}
+
+/* An abandoned handler still runs in the node. */
+static void beside_an_abandoned_handler_a_suspect_is_not_alone(void **state) {
+    (void)state;
+    struct stage stage;
+    begin(&stage);
+    struct hfi_type hanging = stage.native;
+    stage.native.options.name = "native";
+    stage.noop.options.name = "noop";
+    hanging.options.name = "hanging";
+    stage.lane[SUSPECT]->due = true;
+    hfi_lanes_left(&stage.lanes, &hanging, 1);
+    for (int64_t from = stage.now_us; stage.now_us - from < WAIT; stage.now_us += SECOND) {
+        admit(&stage);
+        assert_int_equal(stage.sim.count, 0);
+    }
+    admit(&stage);
+    assert_false(of(&stage, SUSPECT)->alone);
+    end(&stage, SUSPECT, 1);
+    hfi_lanes_left(&stage.lanes, &hanging, -1);
+    admit(&stage); /* the turn of the others */
+    assert_int_equal(stage.sim.count, 0);
+    stage.now_us += WAIT;
+    admit(&stage);
+    assert_true(of(&stage, SUSPECT)->alone);
     hfi_lanes_end(&stage.lanes);
 }
 
@@ -264,6 +342,9 @@ static void alone_is_alone_and_nobody_starves(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_suspect_waits_for_the_others_and_they_for_it),
+        cmocka_unit_test(a_suspect_that_does_not_end_keeps_nobody_back_for_ever),
+        cmocka_unit_test(isolated_jobs_wait_for_nobody_and_nobody_for_them),
+        cmocka_unit_test(beside_an_abandoned_handler_a_suspect_is_not_alone),
         cmocka_unit_test(suspects_take_turns_until_the_others_have_theirs),
         cmocka_unit_test(beside_a_job_that_does_not_end_it_is_started_and_not_blamed),
         cmocka_unit_test(a_suspect_that_cannot_be_had_keeps_nobody_back),
