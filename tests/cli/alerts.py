@@ -3,11 +3,9 @@
 """`holdfast alert test` against scripted SMTP and HTTP servers and a command [S0.25 S0.26 S0.27]: what goes out, word by word,
 each answer of the dialogue refused, cut and hung, STARTTLS and AUTH, a hostile configuration refused; one sink down while
 another one is up [S2.35]; and `holdfast alert list`."""
-import base64
 import http.server
 import json
 import os
-import socket
 import ssl
 import subprocess
 import sys
@@ -15,75 +13,10 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+from smtp import Smtp
+
 program = os.path.abspath(sys.argv[1])
-
-
-class Smtp:
-    """One dialogue at a time. `odd` maps a command to an answer, to 'hang' or to 'cut'; a list has one for each time."""
-
-    def __init__(self, odd=None, tls=None, offers=(), secret=None):
-        self.odd, self.heard, self.mail = odd or {}, [], None
-        self.tls, self.offers, self.secret, self.safe = tls, list(offers), secret, []
-        self.socket = socket.create_server(('127.0.0.1', 0))
-        self.port = self.socket.getsockname()[1]
-        self.kept = []
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            peer, _ = self.socket.accept()
-            self.kept.append(peer)
-            try:
-                self.talk(peer, peer.makefile('rb'))
-            except OSError:
-                pass
-
-    def say(self, peer, stage, answer):
-        odd = self.odd.get(stage, answer)
-        if isinstance(odd, list):
-            odd = odd.pop(0) if odd else answer
-        if odd == 'hang':
-            return False
-        if odd == 'cut':
-            peer.shutdown(socket.SHUT_RDWR)
-            return False
-        peer.sendall(odd.encode() + b'\r\n')
-        return True
-
-    def auth(self, peer, lines):
-        peer.sendall(b'334 \r\n')
-        given = base64.b64decode(lines.readline()).decode().split('\0')[1:]
-        return '235 welcome' if given == self.secret else '535 no'
-
-    def talk(self, peer, lines):
-        if not self.say(peer, 'greeting', '220 mail.example ESMTP'):
-            return
-        safe = False
-        while True:
-            line = lines.readline().decode()
-            if not line:
-                return
-            (self.safe if safe else self.heard).append(line.strip())
-            word = line.split()[0].upper()
-            offers = [offer for offer in self.offers if not safe or offer != 'STARTTLS']
-            answer = {'EHLO': '\r\n'.join('250-' + offer for offer in ['mail.example'] + offers) + '\r\n250 8BITMIME',
-                      'DATA': '354 go on', 'QUIT': '221 bye', 'STARTTLS': '220 go on'}.get(word, '250 ok')
-            if not self.say(peer, word, self.auth(peer, lines) if word == 'AUTH' else answer):
-                return
-            if word == 'STARTTLS':
-                peer = self.tls.wrap_socket(peer, server_side=True)
-                self.kept.append(peer)
-                lines, safe = peer.makefile('rb'), True
-            if word == 'DATA' and 'DATA' not in self.odd:
-                text = b''
-                while not text.endswith(b'\r\n.\r\n'):
-                    text += lines.readline()
-                self.mail = text[:-3].decode('ascii')
-                if not self.say(peer, 'body', '250 queued'):
-                    return
-            if word == 'QUIT':
-                peer.close()
-                return
 
 
 def run(text, *words):

@@ -2,10 +2,11 @@
 """kill -9 at every call of the store (S3.2, S3.5, I3, I28, I70, I95): enqueue, cancel, claim, start, finish, fail, die,
 alert, requeue; after a restart nothing that was acknowledged is lost and nothing is finished twice. Some of the calls by
 HF_SEED, all of them with HF_FULL=1."""
-import http.server, os, random, subprocess, sys, tempfile, threading
+import os, sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import reader
+import kills, reader
+from kills import told
 
 
 # A death and what it sets off are one transaction: each has its handler's job and its copy, once, and all have run.
@@ -18,25 +19,6 @@ FORWARDS = [
     ("counts that are off", "SELECT count(*) FROM forward_counts c WHERE taken <> forwarded + failed OR taken <> "
      "(SELECT count(*) FROM forwards f WHERE f.name = c.name)"),
 ]
-
-
-class Sink(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-def run(program, *arguments):
-    done = subprocess.run([program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=120)
-    return done.returncode, [line.split() for line in done.stdout.splitlines()]
-
-
-def told(lines, word):
-    return [line[1:] for line in lines if line[0] == word]
 
 
 def check(path, first, second):
@@ -74,35 +56,12 @@ def check(path, first, second):
 
 
 def main():
-    program, full = sys.argv[1], "--full" in sys.argv or "HF_FULL" in os.environ
-    seed = int(os.environ.get("HF_SEED", "0"), 0) or random.SystemRandom().randrange(1, 1 << 32)
-    sink = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sink)
-    threading.Thread(target=sink.serve_forever, daemon=True).start()
-    url = "http://127.0.0.1:%d/" % sink.server_port
-    failures = killed = 0
-    with tempfile.TemporaryDirectory(prefix="holdfast-killed-") as folder:
-        code, lines = run(program, "scenario", folder + "/whole.db", url, "0")
-        wrong = check(folder + "/whole.db", lines, [])
-        if code != 0 or wrong:
-            print("unkilled: exit %d, %s, %s" % (code, wrong, lines))
-            return 1
-        calls = int(told(lines, "calls")[0][0])
-        points = range(1, calls + 1) if full else sorted(random.Random(seed).sample(range(1, calls + 1), min(16, calls)))
-        print("HF_SEED=%#x: %d calls, killed at %s" % (seed, calls, "all" if full else list(points)), flush=True)
-        for point in points:
-            path = folder + "/%d.db" % point
-            code, first = run(program, "scenario", path, url, str(point))
-            killed += code == -9
-            if code not in (0, -9):
-                print("call %d: exit %d: %s" % (point, code, first[-3:]))
-                failures += 1
-            again, second = run(program, "again", path, url)
-            wrong = check(path, first, second) if again == 0 else ["the restart ended with %d: %s" % (again, second[-3:])]
-            for text in wrong:
-                print("call %d: %s" % (point, text), flush=True)
-            failures += bool(wrong)
-    print("%d runs, %d killed, %d wrong" % (len(points), killed, failures))
-    return 1 if failures or killed < len(points) * 3 // 4 else 0
+    sink = kills.Hook()
+
+    def again(path, first):
+        code, second = kills.run("again", path, sink.url)
+        return check(path, first, second) if code == 0 else ["the restart ended with %d: %s" % (code, second[-3:])]
+    return 1 if kills.sweep(lambda path, nth: kills.run("scenario", path, sink.url, nth), again, 16) else 0
 
 
 sys.exit(main())

@@ -5,6 +5,7 @@
  *
  *   node scenario DB SINK NTH   enqueue, cancel, run, requeue, run; killed at its NTH call of the store (0: never)
  *   node again DB SINK          runs what is due until nothing is
+ *   node letters|redrives|storms …   deaths, and what comes after them: node_deaths.c
  *   node serve DB LEASE         runs until stdin ends; jobs of type "burn" use the CPU until the file DB.go is there
  *   node put DB TYPE           one job, or with "none" only the file
  *   node crowd DB SECONDS SEED  enqueues, claims, cancels, pauses, prunes and forgets lanes among others
@@ -18,17 +19,16 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "holdfast/holdfast.h"
 #include "jobs/writer.h"
+#include "node.h"
 #include "support/fault_vfs.h"
 
-static struct hf_error error;
-static struct hf_store *store;
+struct hf_error wrong;
+struct hf_store *store;
 static const char *path;
-static bool mended; /* jobs of type "bad" go well from now on */
+bool mended; /* jobs of type "bad" go well from now on */
 
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *format, ...) {
+void say(const char *format, ...) {
     char line[200];
     va_list list;
     va_start(list, format);
@@ -39,14 +39,14 @@ static void say(const char *format, ...) {
         _exit(9);
 }
 
-static void must(int code, const char *what) {
+void must(int code, const char *what) {
     if (code == 0)
         return;
-    say("failed %s: %s: %s (%d, native %d)", what, error.what, error.why, code, error.native);
+    say("failed %s: %s: %s (%d, native %d)", what, wrong.what, wrong.why, code, wrong.native);
     _exit(8);
 }
 
-static enum hf_result run_ok(struct hf_work *work, void *user) {
+enum hf_result run_ok(struct hf_work *work, void *user) {
     (void)user;
     say("ran %" PRId64 " %u", hf_work_job(work), hf_work_execution(work));
     return hf_work_ok(work, "fine", 4);
@@ -68,7 +68,7 @@ static enum hf_result run_bad(struct hf_work *work, void *user) {
 static enum hf_result run_death(struct hf_work *work, void *user) {
     struct hf_dead *dead = NULL;
     (void)user;
-    must(hf_work_death(work, &dead, &error), "death");
+    must(hf_work_death(work, &dead, &wrong), "death");
     bool right = strcmp(hf_dead_look(dead)->type, "bad") == 0;
     hf_dead_free(dead);
     return right ? hf_work_ok(work, NULL, 0) : hf_work_permanent(work, "bad.letter", "another one's");
@@ -93,11 +93,11 @@ static enum hf_result run_abort(struct hf_work *work, void *user) {
     return hf_work_ok(work, NULL, 0);
 }
 
-static void open_it(void) {
+void open_it(void) {
     char url[600];
     snprintf(url, sizeof url, "sqlite:%s", path);
-    hf_error_init(&error);
-    must(hf_store_open(url, NULL, &store, &error), "open");
+    hf_error_init(&wrong);
+    must(hf_store_open(url, NULL, &store, &wrong), "open");
 }
 
 static struct hf_runner *new_runner(struct hf_runner_options *options) {
@@ -106,19 +106,20 @@ static struct hf_runner *new_runner(struct hf_runner_options *options) {
         hf_handler_fn run;
     } types[] = {{"ok", run_ok}, {"flaky", run_flaky}, {"bad", run_bad}, {"burn", run_burn}, {"abort", run_abort}};
     struct hf_runner *runner;
-    must(hf_runner_new(store, options, &runner, &error), "runner");
+    must(hf_runner_new(store, options, &runner, &wrong), "runner");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         struct hf_type_options type = hf_type_native(types[i].name);
         type.execution_timeout_ms = 0;
-        must(hf_runner_register(runner, &type, types[i].run, NULL, &error), "type");
+        must(hf_runner_register(runner, &type, types[i].run, NULL, &wrong), "type");
     }
     struct hf_type_options bad = hf_type_native("bad");
-    must(hf_runner_on_death(runner, &bad, run_death, NULL, &error), "death handler");
+    must(hf_runner_on_death(runner, &bad, run_death, NULL, &wrong), "death handler");
     return runner;
 }
 
+const struct hf_curve_options at_once = {.size = sizeof at_once, .max_executions = 20, .curve_length = 1};
+
 static void run_until_idle(const char *sink) {
-    static const struct hf_curve_options at_once = {.size = sizeof at_once, .max_executions = 12, .curve_length = 1};
     struct hf_runner_options options;
     struct hf_sink_options webhook;
     hf_sink_options_init(&webhook);
@@ -140,18 +141,34 @@ static void run_until_idle(const char *sink) {
     options.sinks = &webhook;
     options.sink_count = 1;
     struct hf_runner *runner = new_runner(&options);
-    must(hf_runner_run(runner, &error), "run");
+    must(hf_runner_run(runner, &wrong), "run");
     hf_runner_free(runner);
 }
 
 /* ------------------------------------------------------------------ killed at the Nth call */
 
 static const struct hfi_store_ops *real_ops;
+static struct hfi_store_ops counted;
 
 static void commit_and_count(struct hfi_store *self, struct hfi_op **ops, size_t count) {
     fault_point();
     real_ops->commit(self, ops, count);
     fault_point(); /* written, and nobody knows it yet */
+}
+
+void open_to_be_killed(long nth) {
+    fault_kill(nth);
+    open_it();
+    real_ops = store->port->ops;
+    counted = *real_ops;
+    counted.commit = commit_and_count;
+    store->port->ops = &counted;
+}
+
+void close_counted(void) {
+    store->port->ops = real_ops;
+    hf_store_close(store);
+    say("calls %ld", fault_seen());
 }
 
 static const char *put_key; /* limit key of what is put; NULL none */
@@ -167,27 +184,21 @@ static int64_t put(const char *type, int32_t priority, int64_t in_s) {
     spec.priority = priority;
     if (in_s > 0)
         spec.run_at_us = hfi_writer_wall(store->writer).us + in_s * 1000000;
-    must(hf_enqueue(store, &spec, &id, NULL, &error), "put");
+    must(hf_enqueue(store, &spec, &id, NULL, &wrong), "put");
     say("put %" PRId64 " %s %" PRId32, id, type, priority);
     return id;
 }
 
 static void scenario(const char *sink, long nth) {
-    static struct hfi_store_ops counted;
     static const char *const types[] = {"ok", "flaky", "bad", "ok", "bad", "abort_not", "ok"};
     int64_t bad[8];
     size_t bad_count = 0;
-    fault_kill(nth);
-    open_it();
-    real_ops = store->port->ops;
-    counted = *real_ops;
-    counted.commit = commit_and_count;
-    store->port->ops = &counted;
+    open_to_be_killed(nth);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         bool held = strcmp(types[i], "abort_not") == 0;
         int64_t id = put(held ? "ok" : types[i], (int32_t)(i * 3 % 10), held ? 3600 : 0);
         if (held) {
-            must(hf_store_cancel_job(store, id, "test", "not needed", &error), "cancel");
+            must(hf_store_cancel_job(store, id, "test", "not needed", &wrong), "cancel");
             say("cancelled %" PRId64, id);
         } else if (strcmp(types[i], "bad") == 0) {
             bad[bad_count++] = id;
@@ -197,13 +208,11 @@ static void scenario(const char *sink, long nth) {
     run_until_idle(sink);
     mended = true;
     for (size_t i = 0; i < bad_count; i++) {
-        must(hf_store_requeue_job(store, bad[i], "test", "mended", HF_REQUEUE_FORCE, &error), "requeue");
+        must(hf_store_requeue_job(store, bad[i], "test", "mended", HF_REQUEUE_FORCE, &wrong), "requeue");
         say("requeued %" PRId64, bad[i]);
     }
     run_until_idle(sink);
-    store->port->ops = real_ops;
-    hf_store_close(store);
-    say("calls %ld", fault_seen());
+    close_counted();
 }
 
 /* ------------------------------------------------------------------ stopped, and many at once */
@@ -241,7 +250,6 @@ static struct hf_type_options exec_type(const char *name, const char *text, cons
 }
 
 static void serve(int64_t lease_ms) {
-    static const struct hf_curve_options at_once = {.size = sizeof at_once, .max_executions = 20, .curve_length = 1};
     struct hf_runner_options options;
     char byte;
     open_it();
@@ -264,7 +272,7 @@ static void serve(int64_t lease_ms) {
     options.types = types;
     options.type_count = sizeof scripts / sizeof *scripts;
     struct hf_runner *runner = new_runner(&options);
-    must(hf_runner_start(runner, &error), "start");
+    must(hf_runner_start(runner, &wrong), "start");
     say("serves");
     while (read(0, &byte, 1) > 0)
         continue;
@@ -282,7 +290,7 @@ static void forget_unused(void) {
     struct hfi_op_unused op = {.op = {.kind = HFI_OP_UNUSED}, .now = hfi_writer_wall(store->writer), .limit = 20};
     uint32_t removed = 0;
     do {
-        error.code = 0;
+        wrong.code = 0;
         must(hfi_writer_do(store->writer, &op.op), "unused");
         removed += op.lanes_removed;
     } while (op.more);
@@ -293,7 +301,7 @@ static void prune_all(void) {
     int64_t now = hfi_writer_wall(store->writer).us;
     struct hfi_op_prune op = {.op = {.kind = HFI_OP_PRUNE}, .succeeded_before = now - 1000000, .cancelled_before = now - 1000000,
                               .limit = 200};
-    error.code = 0;
+    wrong.code = 0;
     must(hfi_writer_do(store->writer, &op.op), "prune");
     forget_unused();
     say("pruned %" PRIu32, op.pruned);
@@ -307,7 +315,7 @@ static void crowd(int64_t seconds, uint64_t seed) {
     hf_runner_options_init(&options);
     options.workers = 2;
     struct hf_runner *runner = new_runner(&options);
-    must(hf_runner_start(runner, &error), "start");
+    must(hf_runner_start(runner, &wrong), "start");
     int64_t end = hfi_writer_wall(store->writer).us + seconds * 1000000;
     while (hfi_writer_wall(store->writer).us < end) {
         uint64_t draw = hfi_random_below(&random, 20);
@@ -318,10 +326,10 @@ static void crowd(int64_t seconds, uint64_t seed) {
             put(draw < 11 ? "ok" : "flaky", (int32_t)(draw % 10), 0);
         } else if (draw < 17) {
             int64_t id = put("ok", 1, 3600);
-            must(hf_store_cancel_job(store, id, "test", "changed my mind", &error), "cancel");
+            must(hf_store_cancel_job(store, id, "test", "changed my mind", &wrong), "cancel");
             say("cancelled %" PRId64, id);
         } else if (draw == 17) {
-            must(hf_store_pause_queue(store, "default", hfi_writer_wall(store->writer).us + 50000, "test", &error), "pause");
+            must(hf_store_pause_queue(store, "default", hfi_writer_wall(store->writer).us + 50000, "test", &wrong), "pause");
         } else {
             prune_all();
         }
@@ -336,6 +344,8 @@ int main(int argc, char **argv) {
     if (argc < 4)
         return 2;
     path = argv[2];
+    if (node_deaths(argc, argv))
+        return 0;
     if (strcmp(argv[1], "scenario") == 0 && argc == 5) {
         scenario(argv[3], atol(argv[4]));
     } else if (strcmp(argv[1], "again") == 0) {
