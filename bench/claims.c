@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "jobs/lane.h"
-#include "jobs/lane_limits.h"
+#include "jobs/runner/lane.h"
+#include "jobs/runner/lane_limits.h"
 #include "jobs/store/internal.h"
 #include "jobs/store/sqlite.h"
 

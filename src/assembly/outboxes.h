@@ -5,7 +5,7 @@
 #include "assembly/watchdog.h"
 #include "base/scheduler.h"
 #include "holdfast/runner.h"
-#include "jobs/runner.h"
+#include "jobs/runner/runner.h"
 
 /* The relays of a runner, a thread each. Made with it, started with its run, ended before its loop is closed. */
 struct hfi_outboxes;

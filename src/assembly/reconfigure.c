@@ -11,7 +11,7 @@
 #include "assembly/runner_state.h"
 #include "base/alloc.h"
 #include "base/text.h"
-#include "jobs/runner.h"
+#include "jobs/runner/runner.h"
 
 void hfi_next_free(struct hfi_next_options *change) {
     if (change == NULL)

@@ -13,15 +13,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "assembly/sinks.h"
 #include "assembly/client.h"
 #include "assembly/ladder.h"
 #include "assembly/runner_state.h"
+#include "assembly/sinks.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "jobs/record.h"
-#include "jobs/runner.h"
+#include "jobs/runner/runner.h"
 #include "loop/loop.h"
 
 /* ------------------------------------------------------------------ its options, copied */

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 #include "seed.h"
 
 /* Everything is run once, the counts add up, and it ends by itself when nothing is due any more. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 #include "seed.h"
 
 #define SECOND INT64_C(1000)

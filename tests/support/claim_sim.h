@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "jobs/lane.h"
-#include "jobs/lane_limits.h"
+#include "jobs/runner/lane.h"
+#include "jobs/runner/lane_limits.h"
 
 /*
  * Rounds as a store answers them, without jobs: each lane has as many as `has` says, of its top priority, and of all

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "claim_sim.h"
-#include "jobs/lane.h"
+#include "jobs/runner/lane.h"
 
 struct stage {
     struct hf_runner_options options;

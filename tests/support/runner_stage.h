@@ -4,7 +4,7 @@
 
 #include "support.h"
 
-#include "jobs/runner.h"
+#include "jobs/runner/runner.h"
 #include "sim/memory_store.h"
 #include "sim/scripted.h"
 #include "sim/virtual.h"

@@ -12,9 +12,10 @@ LAW = {
     'loop': ['base'],
     'resilience/http': ['resilience', 'loop', 'base'],
     'jobs': ['resilience', 'base'],
+    'jobs/runner': ['jobs', 'resilience', 'base'],
     'jobs/store': ['jobs', 'base'],
     'sim': ['jobs', 'resilience', 'base'],
-    'assembly': ['sim', 'jobs/store', 'jobs', 'resilience/http', 'loop', 'resilience', 'base'],
+    'assembly': ['sim', 'jobs/store', 'jobs/runner', 'jobs', 'resilience/http', 'loop', 'resilience', 'base'],
     'program': [],
 }
 

@@ -13,7 +13,7 @@
 
 #include "base/random.h"
 #include "claim_sim.h"
-#include "jobs/lane.h"
+#include "jobs/runner/lane.h"
 #include "seed.h"
 
 #define SECOND INT64_C(1000000)

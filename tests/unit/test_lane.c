@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "claim_sim.h"
-#include "jobs/lane.h"
+#include "jobs/runner/lane.h"
 #include "lane_stage.h"
 #include "seed.h"
 

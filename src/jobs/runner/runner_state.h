@@ -8,9 +8,9 @@
 #include "base/random.h"
 #include "jobs/deaths/alerts.h"
 #include "jobs/deps.h"
-#include "jobs/lane.h"
 #include "jobs/lease.h"
-#include "jobs/runner.h"
+#include "jobs/runner/lane.h"
+#include "jobs/runner/runner.h"
 #include "jobs/work.h"
 #include "resilience/downstream.h"
 

@@ -4,7 +4,7 @@
 
 #include <uthash.h>
 
-#include "jobs/lane.h"
+#include "jobs/runner/lane.h"
 
 /* All keys by the limits that the options of the lanes have now. Out: does any bound what runs in the whole store? */
 bool hfi_lane_limits_tune(struct hfi_lanes *lanes);

@@ -6,7 +6,7 @@
  */
 #include "base/alloc.h"
 #include "base/log.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 #define PAGE 256 /* lapses of one beat */
 

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "jobs/leftovers.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 #define ROUND_MS 1000
 #define PAGE 256

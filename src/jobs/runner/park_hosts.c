@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 #include "resilience/key.h"
 
 #define HOSTS_MAX 512 /* looked at before each round */

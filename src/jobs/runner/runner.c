@@ -3,7 +3,7 @@
  * The life of a node: made, joins the store, runs, leaves. Decides nothing about jobs. Must never end while an operation
  * or a task of its own is on its way. Loop thread, but for the counts.
  */
-#include "jobs/runner.h"
+#include "jobs/runner/runner.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 static const char *life_text(enum hfi_life life) {
     static const char *const texts[] = {

@@ -5,7 +5,7 @@
  * ask more than the breaker admits, nor ask on after a drain began. Loop thread.
  */
 #include "base/log.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 #include "resilience/call.h"
 
 #define AGAIN_MS 1000 /* after an answer that decided nothing */

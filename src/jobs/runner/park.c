@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 #define GIVE_UP_PAGE 16
 #define GIVE_UP_EVERY_US 1000000

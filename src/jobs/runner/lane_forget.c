@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "jobs/lane_limits.h"
+#include "jobs/runner/lane_limits.h"
 
 size_t hfi_lanes_after(const struct hfi_lanes *lanes, int64_t id) {
     size_t low = 0, high = lanes->count;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 #include "resilience/policy.h"
 
 int64_t hfi_adopt_wall(const struct hfi_runner *runner, int64_t mono_us) {

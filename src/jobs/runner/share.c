@@ -5,7 +5,7 @@
  * job begin on places that this node does not hold, nor hold on to probes that it has no job for. Loop thread.
  */
 #include "base/log.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 #include "resilience/policy.h"
 
 #define PROBES_AGAIN_MS 250 /* another node has them */

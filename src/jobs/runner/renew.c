@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 void hfi_renew_look(struct hfi_runner *runner) {
     if (!runner->quiet_wanted || runner->round_out || runner->names_out > 0)

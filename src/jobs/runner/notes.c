@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 #define SPACING_MS 200 /* between two writes of one execution */
 

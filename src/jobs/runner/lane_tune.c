@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "jobs/lane_limits.h"
+#include "jobs/runner/lane_limits.h"
 
 static void tune(struct hfi_lane_queue *queue, const struct hf_runner_options *options) {
     struct hf_queue_options given;

@@ -5,7 +5,7 @@
  * Loop thread.
  */
 #include "base/log.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 #define REST_LEAST_MS 5
 #define ROUND_US INT64_C(1000000) /* what is due later is left to a round of upkeep */

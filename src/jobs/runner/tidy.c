@@ -5,7 +5,7 @@
  * the time they take, and each is followed by a longer rest. Loop thread.
  */
 #include "base/log.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 #define PAGE 256
 #define EVERY_US INT64_C(60000000)

@@ -5,7 +5,7 @@
  */
 #include "base/alloc.h"
 #include "jobs/failure.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 static void tell(const struct hfi_runner *runner, const struct hf_transition_view *view) {
     for (const struct hfi_onlooker *one = runner->onlookers; one != NULL; one = one->next)

@@ -3,10 +3,10 @@
  * When a suspect may be started, and who has to wait for it. Must never let two suspects run at once, nor keep anybody
  * back for longer than the wait without a turn of as long. The runner's loop thread.
  */
-#include "jobs/alone.h"
+#include "jobs/runner/alone.h"
 
 #include "base/clock.h"
-#include "jobs/lane_limits.h"
+#include "jobs/runner/lane_limits.h"
 
 bool hfi_alone_suspects(const struct hfi_lane *lane) {
     return lane->alone && lane->runs_code;

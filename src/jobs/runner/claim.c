@@ -9,8 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "jobs/lane_limits.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/lane_limits.h"
+#include "jobs/runner/runner_state.h"
 
 #define HOLD_US 50000        /* of a lane that was due twice and had nothing */
 #define COUNT_EVERY_US 1000000 /* parked jobs */

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "jobs/forward.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 #include "resilience/classify.h"
 
 /* Nobody said how it ended, or with something that does not exist. */

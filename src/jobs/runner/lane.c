@@ -3,7 +3,7 @@
  * The books of lanes, queues and slots in use: what a claim took, what was released. Must never lose count of a slot. No
  * clock, no I/O; the runner's loop thread.
  */
-#include "jobs/lane.h"
+#include "jobs/runner/lane.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "jobs/forward.h"
-#include "jobs/lane_limits.h"
+#include "jobs/runner/lane_limits.h"
 
 static bool in_filter(const struct hfi_lanes *lanes, const char *queue) {
     if (lanes->filter == NULL || strcmp(queue, HFI_FORWARD_QUEUE) == 0) /* whoever ends a job tells of its death, too */

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 static void silence_fired(struct hfi_timer *timer, void *user) {
     struct hfi_execution *execution = user;

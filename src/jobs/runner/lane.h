@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "jobs/alone.h"
 #include "jobs/rulebook.h"
+#include "jobs/runner/alone.h"
 #include "jobs/store.h"
 
 /*

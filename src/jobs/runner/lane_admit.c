@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "jobs/lane.h"
-#include "jobs/lane_limits.h"
+#include "jobs/runner/lane.h"
+#include "jobs/runner/lane_limits.h"
 
 /* Budgets that every round has. */
 enum { NOTHING, THREADS, POOL_WORKER, POOL_ASYNC, SUSPECT, LENT, FIXED_BUDGETS };

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 #include "jobs/views.h"
 
 #define SPARE_MAX 1024 /* while it is busy */

@@ -8,7 +8,7 @@
 #define uthash_free(memory, size) hfi_free(memory)
 #define HASH_NONFATAL_OOM 1
 #define uthash_nonfatal_oom(item) ((item)->key[0] = '\0')
-#include "jobs/lane_limits.h"
+#include "jobs/runner/lane_limits.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * ended (I16). Loop thread.
  */
 #include "base/log.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 #define KILL_GRACE_MS 5000
 

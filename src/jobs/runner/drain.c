@@ -5,7 +5,7 @@
  * ended. Every step has a bound (I26); beats go on until the last job is stored (I16). Loop thread.
  */
 #include "base/log.h"
-#include "jobs/runner_state.h"
+#include "jobs/runner/runner_state.h"
 
 #define STOP_MS 2000  /* for handlers that were told; a supervisor kills 5 s after the drain timeout */
 #define HURRY_MS 2000
