@@ -15,6 +15,7 @@
 #include "http.h"
 #include "job.h"
 #include "log.h"
+#include "measured.h"
 #include "once.h"
 #include "outbox.h"
 #include "outcome.h"

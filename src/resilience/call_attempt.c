@@ -142,7 +142,10 @@ void hfi_call_release(struct hfi_call_attempt *attempt, const struct hf_outcome 
     /* What was refused here, without touching the wire, is no sample (2.1). */
     if (outcome->stage == HF_STAGE_LOCAL && outcome->sent == HF_SENT_NO && outcome->verdict == HF_VERDICT_NEUTRAL) {
         hfi_downstream_give_back(downstream, now, &attempt->permit);
-    } else if (call->own_limit && outcome->gate_limit) { /* who made the request keeps away, not everybody */
+        return;
+    }
+    hfi_downstream_record(downstream, outcome);
+    if (call->own_limit && outcome->gate_limit) { /* who made the request keeps away, not everybody */
         struct hf_outcome without = *outcome;
         without.gate_limit = false;
         hfi_downstream_leave(downstream, now, &attempt->permit, &without);

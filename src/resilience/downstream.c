@@ -145,6 +145,7 @@ static void free_extra(struct hfi_downstream_extra *extra) {
     hfi_line_free(extra->line);
     hfi_free(extra->phases);
     hfi_recent_free(extra->recent);
+    hfi_recorder_free(extra->recorder);
     hfi_faults_free(extra->faults);
     hf_downstream_unref(extra->parent);
     hfi_free(extra->host);

@@ -17,6 +17,7 @@
 #include "resilience/policy.h"
 #include "resilience/rate.h"
 #include "resilience/recent.h"
+#include "resilience/recorder.h"
 #include "resilience/waiting.h"
 
 /* A policy that a reload has replaced. */
@@ -40,6 +41,7 @@ struct hfi_downstream_extra {
     struct hfi_observer *_Atomic observers;    /* of the public kind: observers.c */
     struct hfi_phase_histograms *_Atomic phases; /* NULL until an attempt with phases has ended */
     struct hfi_recent *_Atomic recent;         /* NULL until a hedge asks for the p95 */
+    struct hfi_recorder *_Atomic recorder;     /* NULL until an attempt over HTTP has ended; of hosts: the parent's */
     struct hfi_retired *retired;               /* under a lock of downstream.c */
     struct hf_downstream *parent;              /* of one host: the per_host downstream, one reference; else NULL */
     char *host;                                /* of one host: its key; else NULL */
@@ -116,6 +118,8 @@ int hfi_downstream_ask(struct hf_downstream *downstream, struct hf_mono now, str
 void hfi_downstream_refused(struct hf_downstream *downstream, const struct hf_outcome *rejection);
 int hfi_downstream_leave(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                          const struct hf_outcome *outcome);
+/* An attempt over HTTP, for the ladder (recorder.h): what was on the wire, whatever ended it. Any thread. */
+void hfi_downstream_record(struct hf_downstream *downstream, const struct hf_outcome *outcome);
 /* The same for who knows a verdict only: the cause is OTHER. */
 int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                             enum hf_verdict verdict);
@@ -133,6 +137,14 @@ bool hfi_downstream_adds_up(struct hf_downstream *downstream);
 void hfi_downstream_view(struct hf_downstream *downstream, struct hf_mono now, struct hf_downstream_view *view);
 /* How many attempts it would admit now: min of breaker allowance and free bulkhead slots; 0 while gated. `retry_after_ms` when 0. */
 uint32_t hfi_downstream_allowance(struct hf_downstream *downstream, struct hf_mono now, int64_t *retry_after_ms);
+
+/* What its attempts took, or those of all its hosts; NULL: nothing was recorded. Lives as long as the downstream. */
+static inline struct hfi_recorder *hfi_downstream_recorder(const struct hf_downstream *downstream) {
+    const struct hfi_downstream_extra *extra = hfi_downstream_extra(downstream);
+    if (extra != NULL && extra->parent != NULL)
+        extra = hfi_downstream_extra(extra->parent);
+    return extra != NULL ? atomic_load_explicit(&extra->recorder, memory_order_acquire) : NULL;
+}
 
 /* saved.c: hf_downstream_save and hf_downstream_restore with the clocks handed in. */
 void hfi_downstream_save(struct hf_downstream *downstream, struct hf_mono now, struct hf_wall wall,

@@ -235,6 +235,14 @@ int hfi_downstream_leave(struct hf_downstream *downstream, struct hf_mono now, s
     return code;
 }
 
+/* Hosts have one policy, so they are measured as one. */
+void hfi_downstream_record(struct hf_downstream *downstream, const struct hf_outcome *outcome) {
+    struct hf_downstream *parent = hfi_downstream_parent(downstream);
+    struct hfi_downstream_extra *extra = hfi_downstream_need_extra(parent != NULL ? parent : downstream);
+    if (extra != NULL && outcome->phases.total_us >= 0)
+        hfi_recorder_add(&extra->recorder, outcome);
+}
+
 int hfi_downstream_leave_as(struct hf_downstream *downstream, struct hf_mono now, struct hf_permit *permit,
                             enum hf_verdict verdict) {
     if (leave_plainly(downstream, now, permit, verdict))

@@ -46,6 +46,9 @@ void hfi_packed_put(struct hfi_packed *packed, uint64_t key, uint64_t count); /*
 bool hfi_packed_empty(const struct hfi_packed *packed);
 /* The sum of both, begun here. HF_ENOMEM; HF_EINVAL: one of them is not such bytes. Then there is nothing to free. */
 int hfi_packed_merge(const void *a, size_t a_length, const void *b, size_t b_length, struct hfi_packed *sum);
+/* Tells each entry, until `each` says false (HF_ENOMEM). HF_EINVAL: not such bytes, nothing was told. */
+typedef bool (*hfi_packed_fn)(uint64_t key, uint64_t count, void *user);
+int hfi_packed_each(const void *bytes, size_t length, hfi_packed_fn each, void *user);
 /* Adds to `count` spreads; entries of others are passed over. HF_EINVAL: not such bytes, nothing was added. */
 int hfi_packed_add(const void *bytes, size_t length, struct hfi_spread *spreads, size_t count);
 

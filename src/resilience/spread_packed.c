@@ -119,19 +119,35 @@ int hfi_packed_merge(const void *a, size_t a_length, const void *b, size_t b_len
     return code;
 }
 
-int hfi_packed_add(const void *bytes, size_t length, struct hfi_spread *spreads, size_t count) {
+int hfi_packed_each(const void *bytes, size_t length, hfi_packed_fn each, void *user) {
     struct reader reader = begin(bytes, length);
     while (next(&reader))
         continue;
     if (reader.bad)
         return HF_EINVAL;
     reader = begin(bytes, length);
-    while (next(&reader)) {
-        uint64_t spread = reader.key / HFI_SPREAD_BUCKETS;
-        if (spread >= count)
-            break;
-        uint64_t *place = &spreads[spread].counts[reader.key % HFI_SPREAD_BUCKETS];
-        *place = hfi_spread_sum(*place, reader.count);
-    }
+    while (next(&reader))
+        if (!each(reader.key, reader.count, user))
+            return HF_ENOMEM;
     return 0;
+}
+
+struct target {
+    struct hfi_spread *spreads;
+    size_t count;
+};
+
+static bool add(uint64_t key, uint64_t count, void *user) {
+    const struct target *target = user;
+    uint64_t spread = key / HFI_SPREAD_BUCKETS;
+    if (spread < target->count) {
+        uint64_t *place = &target->spreads[spread].counts[key % HFI_SPREAD_BUCKETS];
+        *place = hfi_spread_sum(*place, count);
+    }
+    return true;
+}
+
+int hfi_packed_add(const void *bytes, size_t length, struct hfi_spread *spreads, size_t count) {
+    struct target target = {spreads, count};
+    return hfi_packed_each(bytes, length, add, &target);
 }

@@ -4,12 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 #include <pthread.h>
 
 #include "base/alloc.h"
 #include "holdfast/classify.h"
+#include "resilience/classify.h"
 #include "resilience/downstream.h"
 
 #define T0 INT64_C(1000000000)
@@ -185,6 +187,116 @@ static void each_host_has_its_own(void **state) {
     hf_downstream_unref(host);
 }
 
+/* ------------------------------------------------------------------ recorded for the ladder */
+
+static void answered(struct hf_downstream *downstream, int status, struct hfi_phases phases) {
+    struct hf_outcome outcome;
+    hf_classify_http(status, NULL, 0, &outcome);
+    outcome.phases = phases;
+    hfi_downstream_record(downstream, &outcome);
+}
+
+/* By that limit, or, NULL, by a hedge that was faster. */
+static void cut(const char *limit, enum hf_stage stage, struct hfi_phases phases) {
+    struct hf_outcome outcome;
+    if (limit != NULL)
+        hfi_classify_timeout(limit, HF_SENT_MAYBE, stage, &outcome);
+    else
+        hfi_classify_cancelled(HF_SENT_MAYBE, stage, &outcome);
+    outcome.phases = phases;
+    hfi_downstream_record(d, &outcome);
+}
+
+/* `phase fate count@from` of each bucket that there is, in the order of the numbers. */
+static const char *recorded(struct hf_downstream *downstream) {
+    static char text[2000];
+    struct hf_measured *measured;
+    size_t used = 0;
+    text[0] = '\0';
+    assert_int_equal(hf_downstream_measured(downstream, &measured, NULL), 0);
+    for (int i = 0; i < HF_PHASES * HF_FATES; i++) {
+        enum hf_phase phase = (enum hf_phase)(i / HF_FATES);
+        enum hf_fate fate = (enum hf_fate)(i % HF_FATES);
+        uint32_t cursor = 0;
+        uint64_t count;
+        int64_t from_us, to_us;
+        while (hf_measured_next(measured, phase, fate, &cursor, &from_us, &to_us, &count))
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s %s %llu@%lld\n", hf_phase_name(phase),
+                                     hf_fate_name(fate), (unsigned long long)count, (long long)from_us);
+    }
+    hf_measured_free(measured);
+    return text;
+}
+
+static void every_attempt_is_recorded_by_what_ended_it(void **state) {
+    (void)state;
+    assert_string_equal(recorded(d), "");
+    answered(d, 200, (struct hfi_phases){10, 30, 60, 100, 110});
+    answered(d, 503, (struct hfi_phases){-1, -1, -1, 100, 120}); /* the first try of a short retry */
+    answered(d, 404, (struct hfi_phases){-1, -1, -1, 100, 130}); /* an answer in good time */
+    answered(d, 200, (struct hfi_phases){-1, -1, -1, -1, -1});   /* nobody knows how long it took */
+    assert_string_equal(recorded(d), "resolve ended 1@10\nconnect ended 1@20\ntls ended 1@30\nsetup ended 1@60\n"
+                                     "first_byte ended 1@40\nfirst_byte ended 2@100\n"
+                                     "attempt ended 1@110\nattempt ended 1@130\nattempt failed 1@120\n");
+}
+
+static void cut_where_it_was(void **state) {
+    (void)state;
+    cut("timeout.connect", HF_STAGE_CONNECT, (struct hfi_phases){10, -1, -1, -1, 110});
+    cut("timeout.attempt", HF_STAGE_WAIT, (struct hfi_phases){10, 30, -1, -1, 120});
+    cut("timeout.total", HF_STAGE_RECEIVE, (struct hfi_phases){-1, -1, -1, 50, 127});
+    cut(NULL, HF_STAGE_RESOLVE, (struct hfi_phases){-1, -1, -1, -1, 99});
+    assert_string_equal(recorded(d), "resolve ended 2@10\nresolve cancelled 1@99\nconnect ended 1@20\n"
+                                     "connect cut_connect 1@100\nsetup ended 1@30\nsetup cut_connect 1@110\n"
+                                     "setup cancelled 1@99\nfirst_byte ended 1@50\nfirst_byte cut_attempt 1@90\n"
+                                     "attempt cut_connect 1@110\nattempt cut_attempt 1@120\nattempt cut_total 1@127\n"
+                                     "attempt cancelled 1@99\n");
+}
+
+/* What was taken away is gone from it, and can be given back as it was. */
+static void taken_and_given_back(void **state) {
+    (void)state;
+    struct hfi_packed packed;
+    const char *all = "first_byte ended 3@4980736\nattempt ended 3@5996544\n";
+    for (int i = 0; i < 3; i++)
+        answered(d, 200, (struct hfi_phases){-1, -1, -1, 5000000, 6000000});
+    struct hfi_recorder *recorder = hfi_downstream_recorder(d);
+    hfi_recorder_take(recorder, &packed);
+    assert_string_equal(recorded(d), "");
+    assert_int_equal(hfi_recorder_put_back(recorder, packed.bytes, packed.length), 0);
+    assert_string_equal(recorded(d), all);
+    hfi_free(packed.bytes);
+    hfi_alloc_fail(1, 1); /* without memory all of it stays */
+    hfi_recorder_take(recorder, &packed);
+    hfi_alloc_fail(0, 0);
+    assert_true(packed.failed);
+    hfi_free(packed.bytes);
+    assert_string_equal(recorded(d), all);
+}
+
+static void without_memory_nothing_is_recorded(void **state) {
+    (void)state;
+    for (long nth = 1; nth < 6; nth++) {
+        hfi_alloc_fail(nth, 1);
+        answered(d, 200, (struct hfi_phases){-1, -1, -1, 50, 60});
+        hfi_alloc_fail(0, 0);
+    }
+    assert_string_equal(recorded(d), "first_byte ended 2@50\nattempt ended 1@60\n"); /* what there is memory for is kept */
+    answered(d, 200, (struct hfi_phases){-1, -1, -1, 50, 60});
+    assert_string_equal(recorded(d), "first_byte ended 3@50\nattempt ended 2@60\n");
+}
+
+static void hosts_are_recorded_as_one(void **state) {
+    (void)state;
+    struct hf_downstream *host;
+    assert_int_equal(hfi_downstream_of_host(d, "https://a.example", &host), 0);
+    answered(host, 200, (struct hfi_phases){-1, -1, -1, 50, 60});
+    answered(d, 200, (struct hfi_phases){-1, -1, -1, 50, 60});
+    assert_string_equal(recorded(d), "first_byte ended 2@50\nattempt ended 2@60\n");
+    assert_ptr_equal(hfi_downstream_recorder(host), hfi_downstream_recorder(d));
+    hf_downstream_unref(host);
+}
+
 #define THREADS 4
 #define EACH 2000
 static pthread_barrier_t together;
@@ -195,6 +307,8 @@ static void *hammer(void *unused) {
     pthread_barrier_wait(&together);
     for (int i = 0; i < EACH; i++)
         bad += attempt(d, 200, (struct hfi_phases){-1, 2000, -1, 9000, 9000}) != 0;
+    for (int i = 0; i < EACH; i++)
+        answered(d, 200, (struct hfi_phases){-1, -1, -1, -1, 9000});
     return (void *)bad;
 }
 
@@ -213,6 +327,7 @@ static void threads_share_one(void **state) {
     pthread_barrier_destroy(&together);
     is_all(look(d).connect, THREADS * EACH, 2000);
     is_all(look(d).first_byte, THREADS * EACH, 7000);
+    assert_string_equal(recorded(d), "attempt ended 8000@8960\n");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -225,6 +340,11 @@ int main(void) {
         TEST(without_memory_nothing_fails),
         TEST(guards_pay_nothing),
         TEST(each_host_has_its_own),
+        TEST(every_attempt_is_recorded_by_what_ended_it),
+        TEST(cut_where_it_was),
+        TEST(taken_and_given_back),
+        TEST(without_memory_nothing_is_recorded),
+        TEST(hosts_are_recorded_as_one),
         TEST(threads_share_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
