@@ -30,7 +30,7 @@
 #define HFI_OP_MAP(X)                                                                                        \
     X(PUT) X(JOIN) X(BEAT) X(LEAVE) X(NODES) X(LANES) X(CLAIM) X(APPLY) X(SWEEP) X(EXPIRE) X(QUARANTINE)     \
         X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(SHARE) X(ALERTS) X(ALERT_END) X(POISON) \
-        X(NOTE) X(PRUNE) X(UNUSED) X(RELEASE) X(READMIT) X(REDRIVE_TASK) X(REDRIVE_STEP) X(REDRIVE_CANCEL) X(IMPORT)
+        X(NOTE) X(PRUNE) X(UNUSED) X(RELEASE) X(READMIT) X(REDRIVE_TASK) X(REDRIVE_STEP) X(REDRIVE_CANCEL) X(IMPORT) X(MEASURE)
 enum hfi_op_kind {
 #define HFI_OP_MEMBER(name) HFI_OP_##name,
     HFI_OP_MAP(HFI_OP_MEMBER)
@@ -497,9 +497,24 @@ struct hfi_op_release {
     bool more;                /* out: something is left over */
 };
 
+/*
+ * What a node measured of a downstream since it last said so (resilience/recorder.h), added to what is known of this hour;
+ * what is older than a week is forgotten, of any downstream. HF_EINVAL: not the recorder's bytes.
+ */
+struct hfi_op_measure {
+    struct hfi_op op;
+    const char *key; /* the downstream's name: hosts are measured as one */
+    struct hf_wall now;
+    const void *bytes;
+    size_t length;
+    bool more; /* out: not all that is old was removed */
+};
+
 struct hfi_store;
 #define HFI_PHASE_ROWS 5000
 typedef void (*hfi_phases_fn)(const struct hfi_phases *phases, void *user); /* under the lock of a reader */
+/* Under the lock of a reader. False: stop, with HF_ENOMEM. */
+typedef bool (*hfi_measured_fn)(int64_t hour, const void *bytes, size_t length, void *user);
 struct hfi_store_ops {
     uint32_t version;
     const char *kind;
@@ -520,6 +535,9 @@ struct hfi_store_ops {
     int (*list_forwards)(struct hfi_store *self, struct hf_forward_list **list, struct hf_error *error);
     /* Tells the phases of what jobs of that downstream, or host of one, did: of the newest HFI_PHASE_ROWS executions. */
     int (*look_phases)(struct hfi_store *self, const char *key, hfi_phases_fn each, void *user, struct hf_error *error);
+    /* Tells what was measured of that downstream, from that hour on (measuring.h), the oldest first. */
+    int (*look_measured)(struct hfi_store *self, const char *key, int64_t from_hour, hfi_measured_fn each, void *user,
+                         struct hf_error *error);
     int (*list_dead)(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list, struct hf_error *error);
     int (*group_dead)(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_group_list **list, struct hf_error *error);
     int (*list_redrives)(struct hfi_store *self, const struct hf_redrive_filter *filter, struct hf_redrive_list **list, struct hf_error *error);

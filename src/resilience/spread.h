@@ -43,6 +43,7 @@ struct hfi_packed {
 };
 void hfi_packed_begin(struct hfi_packed *packed);                          /* `bytes` is then the caller's to hfi_free */
 void hfi_packed_put(struct hfi_packed *packed, uint64_t key, uint64_t count); /* keys rise; 0 is left out */
+void hfi_packed_end(struct hfi_packed *packed); /* frees the bytes */
 bool hfi_packed_empty(const struct hfi_packed *packed);
 /* The sum of both, begun here. HF_ENOMEM; HF_EINVAL: one of them is not such bytes. Then there is nothing to free. */
 int hfi_packed_merge(const void *a, size_t a_length, const void *b, size_t b_length, struct hfi_packed *sum);

@@ -52,6 +52,11 @@ void hfi_packed_put(struct hfi_packed *packed, uint64_t key, uint64_t count) {
     packed->last = key + 1;
 }
 
+void hfi_packed_end(struct hfi_packed *packed) {
+    hfi_free(packed->bytes);
+    memset(packed, 0, sizeof *packed);
+}
+
 bool hfi_packed_empty(const struct hfi_packed *packed) {
     return packed->last == 0;
 }
@@ -112,10 +117,8 @@ int hfi_packed_merge(const void *a, size_t a_length, const void *b, size_t b_len
         has_right = from_right ? next(&right) : has_right;
     }
     int code = left.bad || right.bad ? HF_EINVAL : sum->failed ? HF_ENOMEM : 0;
-    if (code != 0) {
-        hfi_free(sum->bytes);
-        memset(sum, 0, sizeof *sum);
-    }
+    if (code != 0)
+        hfi_packed_end(sum);
     return code;
 }
 

@@ -170,6 +170,7 @@ struct hfi_memory {
     struct hfi_array redrives;   /* tasks, by id, the index + 1 */
     struct hfi_array forwards, forward_counts; /* in order of their jobs; by name */
     struct hfi_array sinks, storms;
+    struct hfi_array measured; /* in the order of their hours */
     struct hfi_array nodes;      /* by id; the gone stay a while, for their names */
     struct hfi_array paused;     /* queues */
     struct hfi_array downstreams;
@@ -316,6 +317,12 @@ int hfi_memory_pause(struct hfi_memory *store, struct hfi_op_pause *op);
 int hfi_memory_downstream(struct hfi_memory *store, struct hfi_op_downstream *op);
 int hfi_memory_share(struct hfi_memory *store, struct hfi_op_share *op);
 void hfi_memory_node_gone(struct hfi_memory *store, struct hfi_memory_node *node);
+
+/* memory_measured.c */
+void hfi_memory_measured_free(void *row);
+int hfi_memory_measure(struct hfi_memory *store, struct hfi_op_measure *op);
+int hfi_memory_look_measured(struct hfi_store *self, const char *key, int64_t from_hour, hfi_measured_fn each, void *user,
+                             struct hf_error *error); /* takes the lock itself */
 
 /* memory_prune.c */
 int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op);

@@ -45,6 +45,7 @@ static int run(struct hfi_memory *store, struct hfi_op *op) {
         RUN(REDRIVE_STEP, redrive_step, hfi_memory_redrive_step)
         RUN(REDRIVE_CANCEL, redrive_cancel, hfi_memory_redrive_cancel)
         RUN(IMPORT, import, hfi_memory_import)
+        RUN(MEASURE, measure, hfi_memory_measure)
     default:
         return HF_EINVAL;
     }
@@ -99,6 +100,8 @@ static void free_rows(struct hfi_memory *store) {
         hfi_free(store->sinks.items[i]);
     for (size_t i = 0; i < store->storms.count; i++)
         hfi_free(store->storms.items[i]);
+    for (size_t i = 0; i < store->measured.count; i++)
+        hfi_memory_measured_free(store->measured.items[i]);
     for (size_t i = 0; i < store->nodes.count; i++)
         hfi_memory_node_free(store->nodes.items[i]);
     for (size_t i = 0; i < store->paused.count; i++) {
@@ -150,6 +153,7 @@ static void close_store(struct hfi_store *self) {
     hfi_free(store->redrives.items);
     hfi_free(store->sinks.items);
     hfi_free(store->storms.items);
+    hfi_free(store->measured.items);
     hfi_free(store->nodes.items);
     hfi_free(store->paused.items);
     hfi_free(store->downstreams.items);
@@ -175,6 +179,7 @@ static const struct hfi_store_ops memory_ops = {
     .list_limits = hfi_memory_list_limits,
     .list_forwards = hfi_memory_list_forwards,
     .look_phases = hfi_memory_look_phases,
+    .look_measured = hfi_memory_look_measured,
     .list_downstreams = hfi_memory_list_downstreams,
     .list_dead = hfi_memory_list_dead,
     .get_dead = hfi_memory_get_dead,

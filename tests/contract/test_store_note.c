@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Contract of the store: progress and checkpoint of a running job, written by its owner alone. */
+/* Contract of the store: progress and checkpoint of a running job, written by its owner alone; what nodes measured. */
 #include "store_world.h"
 
 #include <stdlib.h>
+
+#include "jobs/measuring.h"
+#include "resilience/spread.h"
 
 static int note(const struct hfi_job *job, unsigned set, int64_t progress, const char *text, const void *checkpoint,
                 size_t length) {
@@ -171,7 +174,90 @@ static void a_redriven_job_begins_without(void **state) {
     assert_int_equal(job->progress, 0);
 }
 
-WORLD_MAIN(WORLD_TEST(progress_is_seen_and_outlives_the_outcome),
+/* ------------------------------------------------------------------ measured attempts */
+
+static int measure(const char *key, const void *bytes, size_t length) {
+    struct hfi_op_measure op = {.op = {.kind = HFI_OP_MEASURE}, .key = key, .now = world.now, .bytes = bytes, .length = length};
+    int code = world_do(&op.op);
+    assert_false(op.more);
+    return code;
+}
+
+/* One spread: so many in that bucket. */
+static int measure_one(const char *key, unsigned bucket, uint64_t count) {
+    struct hfi_packed packed;
+    hfi_packed_begin(&packed);
+    hfi_packed_put(&packed, bucket, count);
+    int code = measure(key, packed.bytes, packed.length);
+    hfi_packed_end(&packed);
+    return code;
+}
+
+struct measured {
+    struct hfi_spread spread;
+    int64_t hours[8];
+    size_t count;
+};
+static bool add_measured(int64_t hour, const void *bytes, size_t length, void *user) {
+    struct measured *measured = user;
+    measured->hours[measured->count++ % 8] = hour;
+    return hfi_packed_add(bytes, length, &measured->spread, 1) == 0;
+}
+
+static const struct measured *measured_since(const char *key, int64_t from_hour) {
+    static struct measured measured;
+    memset(&measured, 0, sizeof measured);
+    assert_int_equal(world.store->ops->look_measured(world.store, key, from_hour, add_measured, &measured, NULL), 0);
+    return &measured;
+}
+
+/* One row an hour, to which every node adds; each downstream by itself; a week, whoever measures next. */
+static void what_is_measured_is_added_up_by_the_hour(void **state) {
+    (void)state;
+    int64_t first = hfi_measured_hour(world.now.us);
+    assert_int_equal(measured_since("shop", 0)->count, 0);
+    assert_int_equal(measure_one("shop", 10, 3), 0);
+    assert_int_equal(measure_one("shop", 10, 4), 0);
+    assert_int_equal(measure_one("shop", 4000, UINT64_MAX), 0);
+    assert_int_equal(measure_one("shop", 4000, 1), 0);
+    assert_int_equal(measure_one("mail", 10, 100), 0);
+    const struct measured *measured = measured_since("shop", 0);
+    assert_int_equal(measured->count, 1);
+    assert_int_equal(measured->hours[0], first);
+    assert_int_equal(measured->spread.counts[10], 7);
+    assert_true(measured->spread.counts[4000] == UINT64_MAX); /* never over */
+    world.now.us += HOUR;
+    assert_int_equal(measure_one("shop", 10, 5), 0);
+    world.now.us -= 3 * HOUR; /* a clock that stepped back */
+    assert_int_equal(measure_one("shop", 10, 20), 0);
+    measured = measured_since("shop", 0);
+    assert_int_equal(measured->count, 3);
+    assert_int_equal(measured->hours[0], first - 2);
+    assert_int_equal(measured->hours[2], first + 1);
+    assert_int_equal(measured_since("shop", first + 1)->spread.counts[10], 5);
+    assert_int_equal(measured_since("sho", 0)->count, 0);
+    world.now.us += 2 * HOUR + HFI_MEASURED_HOURS * HOUR;
+    assert_int_equal(measure_one("mail", 10, 1), 0);
+    measured = measured_since("shop", 0);
+    assert_int_equal(measured->count, 2); /* the hour that is a week ago is still there */
+    assert_int_equal(measured->hours[0], first);
+    world.now.us += HOUR;
+    assert_int_equal(measure_one("mail", 10, 1), 0);
+    assert_int_equal(measured_since("shop", 0)->count, 1);
+    assert_int_equal(measured_since("mail", 0)->count, 2);
+}
+
+static void strange_bytes_are_refused(void **state) {
+    (void)state;
+    assert_int_equal(measure_one("shop", 10, 3), 0);
+    assert_int_equal(measure("shop", "strange", 7), HF_EINVAL);
+    assert_int_equal(measure("new", "", 0), HF_EINVAL);
+    assert_int_equal(measured_since("new", 0)->count, 0);
+    assert_int_equal(measured_since("shop", 0)->spread.counts[10], 3);
+}
+
+WORLD_MAIN(WORLD_TEST(what_is_measured_is_added_up_by_the_hour), WORLD_TEST(strange_bytes_are_refused),
+           WORLD_TEST(progress_is_seen_and_outlives_the_outcome),
            WORLD_TEST(a_checkpoint_is_given_to_the_next_execution), WORLD_TEST(a_checkpoint_of_64_kib_is_kept_whole),
            WORLD_TEST(a_stale_note_changes_nothing),
            WORLD_TEST(a_note_leaves_a_cancel_request_and_the_fence_as_they_are), WORLD_TEST(a_requeue_forgets_both),

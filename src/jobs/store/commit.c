@@ -51,6 +51,7 @@ static int run(struct hfi_sqlite *store, struct hfi_op *op) {
         RUN(REDRIVE_STEP, redrive_step)
         RUN(REDRIVE_CANCEL, redrive_cancel)
         RUN(IMPORT, import)
+        RUN(MEASURE, measure)
 #undef RUN
     case HFI_OP_COUNT:
         break;

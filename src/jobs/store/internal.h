@@ -223,6 +223,7 @@ int hfi_sqlite_settle(struct hfi_sqlite *store, int64_t dead_id, int status, str
 int hfi_sqlite_op_redrive(struct hfi_sqlite *store, struct hfi_op_redrive *op);
 int hfi_sqlite_op_settle(struct hfi_sqlite *store, struct hfi_op_settle *op);
 int hfi_sqlite_op_import(struct hfi_sqlite *store, struct hfi_op_import *op);
+int hfi_sqlite_op_measure(struct hfi_sqlite *store, struct hfi_op_measure *op);
 int hfi_sqlite_op_poison(struct hfi_sqlite *store, struct hfi_op_poison *op);
 
 /* redriving.c: redrive tasks */
@@ -310,6 +311,8 @@ int hfi_sqlite_get_job(struct hfi_store *self, int64_t id, struct hf_job **job, 
 int hfi_sqlite_count_jobs(struct hfi_store *self, struct hf_job_counts *counts, struct hf_error *error);
 int hfi_sqlite_list_queues(struct hfi_store *self, struct hf_queue_list **list, struct hf_error *error);
 int hfi_sqlite_look_phases(struct hfi_store *self, const char *key, hfi_phases_fn each, void *user, struct hf_error *error);
+int hfi_sqlite_look_measured(struct hfi_store *self, const char *key, int64_t from_hour, hfi_measured_fn each, void *user,
+                             struct hf_error *error);
 int hfi_sqlite_list_limits(struct hfi_store *self, struct hf_limit_list **list, struct hf_error *error);
 int hfi_sqlite_list_downstreams(struct hfi_store *self, struct hf_downstream_list **list, struct hf_error *error);
 int hfi_sqlite_list_dead(struct hfi_store *self, const struct hf_dead_filter *filter, struct hf_dead_list **list,

@@ -248,6 +248,7 @@ static const struct hfi_store_ops operations = {
     .list_limits = hfi_sqlite_list_limits,
     .list_forwards = hfi_sqlite_list_forwards,
     .look_phases = hfi_sqlite_look_phases,
+    .look_measured = hfi_sqlite_look_measured,
     .list_downstreams = hfi_sqlite_list_downstreams,
     .list_dead = hfi_sqlite_list_dead,
     .get_dead = hfi_sqlite_get_dead,

@@ -160,6 +160,11 @@ static const char version_1_nodes[] =
     " subject TEXT NOT NULL, subject_id INTEGER, reason TEXT, detail TEXT) STRICT;"
     "CREATE INDEX audit_subject ON audit(subject, subject_id);"
     "CREATE INDEX audit_at ON audit(at_us);"
+    /* What attempts took, by the hour: a week of it. */
+    "CREATE TABLE measured("
+    " downstream TEXT NOT NULL, hour INTEGER NOT NULL, spreads BLOB NOT NULL, PRIMARY KEY(downstream, hour))"
+    " STRICT, WITHOUT ROWID;"
+    "CREATE INDEX measured_hour ON measured(hour);"
     "INSERT INTO meta VALUES ('schema', 1), ('min_reader', 1), ('min_writer', 1), ('next_job', 1), ('control', 0),"
     " ('walk', 1), ('walked_at', 0);";
 

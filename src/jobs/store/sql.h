@@ -279,6 +279,10 @@
     X(PRUNE_ALERTS, "DELETE FROM alerts WHERE dead_id = ?1")                                                           \
     X(PRUNE_REDRIVES, "DELETE FROM redrives WHERE id IN (SELECT id FROM redrives WHERE state > 0 AND ended_at_us < ?1 " \
                       "LIMIT ?2)")                                                                                      \
+    X(MEASURED_GET, "SELECT spreads FROM measured WHERE downstream = ?1 AND hour = ?2")                                \
+    X(MEASURED_SET, "INSERT OR REPLACE INTO measured VALUES (?1, ?2, ?3)")                                             \
+    X(MEASURED_FORGET, "DELETE FROM measured WHERE (downstream, hour) IN (SELECT downstream, hour FROM measured "      \
+                       "WHERE hour < ?1 LIMIT ?2)")                                                                    \
     X(PRUNE_INBOX, "DELETE FROM inbox WHERE (source, message_id) IN (SELECT source, message_id FROM inbox "            \
                    "WHERE at_us < ?1 LIMIT ?2)")
 
