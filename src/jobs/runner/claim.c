@@ -16,6 +16,7 @@
 #define COUNT_EVERY_US 1000000 /* parked jobs */
 #define MANY_DUE 512           /* lanes: then the store is asked what is due no more often than */
 #define LOOK_EVERY_US 50000    /* this */
+#define ECHO_US 1000           /* news that may well be of our own commit wait so long */
 
 static void begin_round(struct hfi_runner *runner);
 
@@ -35,6 +36,8 @@ static void sleep_until_due(struct hfi_runner *runner) {
             int64_t look_in = hfi_sub(hfi_add(runner->lanes_at.us, LOOK_EVERY_US), hfi_runner_mono(runner).us);
             wait_us = look_in < wait_us ? look_in : wait_us;
         }
+        if (runner->heed && wait_us > ECHO_US)
+            wait_us = ECHO_US;
     }
     hfi_runner_arm(runner, &runner->poll_timer, hfi_us_to_ms_up(wait_us < 0 ? 0 : wait_us));
 }
@@ -200,8 +203,10 @@ static void part_done(struct hfi_op *op, void *user) {
     (void)op;
     struct hfi_runner *runner = user;
     runner->out--;
-    if (--runner->round_parts == 0)
-        round_came_back(runner);
+    if (--runner->round_parts > 0)
+        return;
+    runner->back_at = hfi_runner_mono(runner);
+    round_came_back(runner);
 }
 
 static size_t admit(struct hfi_runner *runner) {
@@ -248,6 +253,7 @@ static void submit_lanes(struct hfi_runner *runner) {
     op->next_due_us = INT64_MAX;
     op->running = runner->lanes.bounded;
     runner->lanes_at = hfi_runner_mono(runner);
+    runner->heed = false;
     choose_kept(runner, op);
     runner->looking = true;
     runner->round_parts++;
@@ -333,14 +339,28 @@ static void hear(void *user) {
         runner->scheduler->ops->post(runner->scheduler, &runner->heard_task);
 }
 
-/* Another process may have written. */
+/*
+ * Another process may have written; or we have, which is told page by page. While something of ours is with the writer, or
+ * came back just now, the next look is soon enough: every claim brings one, and a look alone would keep the claim waiting
+ * that goes with the outcomes.
+ */
 static void woken(struct hfi_watch *watch, unsigned events, void *user) {
     (void)watch;
     (void)events;
     struct hfi_runner *runner = user;
     struct hfi_store *port = runner->parts.store->port;
     port->ops->wake_drain(port);
-    hfi_claim_stale(runner);
+    struct hf_mono now = hfi_runner_mono(runner);
+    if (runner->out == 0 && hfi_sub(now.us, runner->back_at.us) > ECHO_US) {
+        hfi_claim_stale(runner);
+        return;
+    }
+    if (runner->heed || runner->life != HFI_LIFE_RUNNING)
+        return;
+    runner->heed = true;
+    struct hf_mono at = {hfi_add(now.us, ECHO_US)};
+    if (!hfi_timer_armed(&runner->poll_timer) || runner->poll_timer.at.us > at.us)
+        hfi_runner_arm(runner, &runner->poll_timer, hfi_us_to_ms_up(ECHO_US));
 }
 
 void hfi_claim_init(struct hfi_runner *runner) {

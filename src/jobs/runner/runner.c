@@ -68,10 +68,16 @@ void hfi_runner_submit(struct hfi_runner *runner, struct hfi_op *op, enum hfi_op
         runner->scheduler->ops->post(runner->scheduler, &runner->send_task);
 }
 
-/* At the end of a turn: what belongs together, outcomes and the claim that takes their slots, comes into one commit. */
+/*
+ * At the end of a turn: what belongs together, outcomes and the claim that takes their slots, comes into one commit. The
+ * outcomes that freed slots poked for that claim after they posted this, so it waits until that has been heard.
+ */
 static void send_all(struct hfi_task *task, void *user) {
-    (void)task;
     struct hfi_runner *runner = user;
+    if (runner->poked) {
+        runner->scheduler->ops->post(runner->scheduler, task);
+        return;
+    }
     struct hfi_op *first = runner->unsent;
     runner->unsent = runner->unsent_last = NULL;
     hfi_writer_submit_all(runner->writer, first);

@@ -163,6 +163,8 @@ struct hfi_runner {
     unsigned round_parts;
     bool poked;             /* `poke_task` is on its way */
     bool again;             /* woken during a round */
+    bool heed;              /* woken, perhaps by ourselves: to be looked at soon */
+    struct hf_mono back_at; /* when the last round came back */
     struct hfi_task poke_task;
     struct hfi_timer poll_timer;
     int64_t store_refused_ms; /* 0: it takes orders; else the wait before the next round */
