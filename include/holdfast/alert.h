@@ -81,8 +81,9 @@ enum hf_alert_kind {
 enum hf_alert_state {
     HF_ALERT_UNSENT = 0,
     HF_ALERT_SENT = 1,
-    HF_ALERT_UNDELIVERED = 2, /* given up after 7 days */
-    HF_ALERT_ATTACHED = 3     /* goes out with another one */
+    HF_ALERT_UNDELIVERED = 2, /* given up after 7 days of trying, or of nodes without its sink */
+    HF_ALERT_ATTACHED = 3,    /* goes out with another one */
+    HF_ALERT_GONE = 4         /* of a message only: it ended, and went with its settled dead letter */
 };
 HF_API const char *hf_alert_kind_name(int kind);   /* never NULL */
 HF_API const char *hf_alert_state_name(int state); /* never NULL */

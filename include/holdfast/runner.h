@@ -376,7 +376,9 @@ struct hf_runner_counts {
     uint64_t expired;    /* ended unstarted, past expires_at */
     uint64_t overdue;    /* executions that still ran 10 s after their limit */
     uint64_t attempts;   /* requests put on the wire for jobs, probe requests included */
-    uint64_t alerts_sent, alerts_failed;
+    uint64_t alerts_sent, alerts_failed; /* tries */
+    uint64_t alerts_summaries, alerts_digests; /* of those sent: what told of several deaths */
+    uint64_t alerts_undelivered; /* given up; each was told in the log, those of a sink that is no more by their number */
     uint64_t parked;     /* due jobs kept back by a breaker, a ramp or a gate, now; at most 10,000 in all are counted */
     uint64_t relayed;    /* rows of outboxes that became jobs, or were known already */
     uint64_t poisoned;   /* rows of outboxes that became dead letters */

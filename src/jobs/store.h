@@ -29,7 +29,7 @@
 
 #define HFI_OP_MAP(X)                                                                                        \
     X(PUT) X(JOIN) X(BEAT) X(LEAVE) X(NODES) X(LANES) X(CLAIM) X(APPLY) X(SWEEP) X(EXPIRE) X(QUARANTINE)     \
-        X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(SHARE) X(ALERTS) X(ALERT_END) X(POISON) \
+        X(CANCEL) X(REQUEUE) X(REDRIVE) X(SETTLE) X(PAUSE) X(DOWNSTREAM) X(SHARE) X(ALERTS) X(ALERT_END) X(ABSENT) X(POISON) \
         X(NOTE) X(PRUNE) X(UNUSED) X(RELEASE) X(READMIT) X(REDRIVE_TASK) X(REDRIVE_STEP) X(REDRIVE_CANCEL) X(IMPORT) X(MEASURE)
 enum hfi_op_kind {
 #define HFI_OP_MEMBER(name) HFI_OP_##name,
@@ -79,7 +79,7 @@ struct hfi_op_join {
     struct hf_wall now;
     const char *const *types;       /* what it can run */
     size_t type_count;
-    const struct hfi_sink_rule *sinks; /* how its sinks collapse storms, from now on for every writer of the store */
+    const struct hfi_sink_rule *sinks; /* what it can send to; and how those collapse storms, from now on for every writer of the store */
     size_t sink_count;
     int64_t node;                   /* out */
 };
@@ -385,10 +385,12 @@ struct hfi_alert_cause { /* one line of a digest */
     int64_t dead_id; /* the first of them */
     char type[HFI_TYPE_MAX + 1], error_type[64], downstream[HFI_NAME_MAX + 1];
 };
+#define HFI_ALERT_HAD_MAX 63
 struct hfi_alert {
     int64_t id, dead_id, job_id, epoch, dead_at_us;
-    int64_t first_try_us; /* now when this is the first */
+    int64_t tried_us;     /* so far: the pieces of deaths/patience.h */
     uint32_t tries;
+    char had[HFI_ALERT_HAD_MAX + 1]; /* what an earlier try left */
     enum hf_death_class death_class;
     enum hf_alert_kind kind;
     uint64_t deaths; /* that it tells of, this one among them; of a digest: of all its causes */
@@ -418,7 +420,26 @@ struct hfi_op_alert_end { /* fenced by id and epoch: HF_ESTALE */
     bool sent, undelivered; /* neither: another try at next_at_us */
     int64_t next_at_us;
     const char *error_type;
+    const char *had; /* for the next try; NULL: as it was */
     struct hf_wall now;
+};
+/*
+ * Alerts of sinks that no live node has: nobody sends them. Notes since when, and ends those of a sink that was missed for
+ * seven days as undelivered, a page at a time (deaths/patience.h). One that a node has again begins anew.
+ */
+#define HFI_ABSENT_SINKS 16
+struct hfi_absent_sink {
+    char name[64];
+    uint64_t count;  /* of its alerts that ended now */
+    int64_t dead_id; /* the first of them */
+};
+struct hfi_op_absent {
+    struct hfi_op op;
+    struct hf_wall now;
+    uint32_t limit;
+    struct hfi_absent_sink ended[HFI_ABSENT_SINKS]; /* out */
+    size_t ended_count;
+    bool more; /* out: go on */
 };
 /* A message that never became a job: a dead letter of its own, with its alerts, once per source and message id [S0.21]. */
 struct hfi_op_poison {
@@ -434,7 +455,7 @@ struct hfi_op_poison {
 };
 /*
  * Small chunks: `limit` jobs, letters and so on, and with all that belongs to them never more than HFI_PRUNE_ROWS rows.
- * µs before which rows of a kind go, 0 = keep; dead letters only settled and alerted ones; of nodes only those that are
+ * µs before which rows of a kind go, 0 = keep; dead letters only settled ones whose alerts have ended; of nodes only those that are
  * gone: a history of theirs that is still kept has no name then.
  */
 #define HFI_PRUNE_ROWS 4500 /* of the 5,000 that a transaction may take; others may be in it */

@@ -46,8 +46,8 @@ const char *hf_alert_kind_name(int kind) {
 }
 
 const char *hf_alert_state_name(int state) {
-    static const char *const names[] = {"unsent", "sent", "undelivered", "attached"};
-    return state >= 0 && state <= HF_ALERT_ATTACHED ? names[state] : "unknown";
+    static const char *const names[] = {"unsent", "sent", "undelivered", "attached", "gone"};
+    return state >= 0 && state <= HF_ALERT_GONE ? names[state] : "unknown";
 }
 
 char *hfi_idempotency_key(const struct hfi_job *job, const char *uuid, char *key) {

@@ -30,18 +30,26 @@ static struct hfi_memory_sink *find_sink(const struct hfi_memory *store, const c
     return NULL;
 }
 
+struct hfi_memory_sink *hfi_memory_sink(struct hfi_memory *store, const char *name) {
+    struct hfi_memory_sink *sink = find_sink(store, name);
+    if (sink)
+        return sink;
+    if (!(sink = hfi_alloc(sizeof *sink)) || hfi_array_reserve(&store->sinks, 1) != 0) {
+        hfi_free(sink);
+        return NULL;
+    }
+    hfi_text_copy(sink->name, sizeof sink->name, name);
+    hfi_array_append(&store->sinks, sink);
+    return sink;
+}
+
 int hfi_memory_sink_rules(struct hfi_memory *store, const struct hfi_sink_rule *rules, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        struct hfi_memory_sink *sink = find_sink(store, rules[i].name);
-        if (!sink) {
-            if (!(sink = hfi_alloc(sizeof *sink)) || hfi_array_reserve(&store->sinks, 1) != 0) {
-                hfi_free(sink);
-                return HF_ENOMEM;
-            }
-            hfi_text_copy(sink->name, sizeof sink->name, rules[i].name);
-            hfi_array_append(&store->sinks, sink);
-        }
+        struct hfi_memory_sink *sink = hfi_memory_sink(store, rules[i].name);
+        if (!sink)
+            return HF_ENOMEM;
         sink->collapse_us = rules[i].collapse_us;
+        memset(&sink->absence, 0, sizeof sink->absence);
     }
     return 0;
 }
@@ -201,7 +209,8 @@ static int show(struct hfi_memory *store, struct hfi_op_alerts *op, const struct
     alert->dead_id = row->dead_id;
     alert->epoch = row->epoch;
     alert->tries = row->tries;
-    alert->first_try_us = row->first_try_us;
+    alert->tried_us = row->tried_us;
+    hfi_text_copy(alert->had, sizeof alert->had, row->had);
     alert->kind = hfi_alert_kind_of(row->id, row->lead, row->digest);
     alert->deaths = row->others + 1;
     hfi_text_copy(alert->sink, sizeof alert->sink, row->sink);
@@ -222,8 +231,10 @@ static int show(struct hfi_memory *store, struct hfi_op_alerts *op, const struct
 
 static int take(struct hfi_memory *store, struct hfi_op_alerts *op, struct hfi_memory_alert *row, int64_t collapse_us) {
     int code = 0;
-    if (row->tries++ == 0)
-        row->first_try_us = op->now.us;
+    if (row->tries > 0)
+        row->tried_us = hfi_add(row->tried_us, hfi_alerts_piece_us(row->tries, row->last_try_us, op->now.us, op->lease_ms));
+    row->last_try_us = op->now.us;
+    row->tries++;
     row->epoch++;
     if (hfi_alert_kind_of(row->id, row->lead, row->digest) == HF_ALERT_SUMMARY && row->tries == 1)
         seal(store, row->id, op->now, collapse_us);
@@ -291,12 +302,14 @@ int hfi_memory_alert_end(struct hfi_memory *store, struct hfi_op_alert_end *op) 
     alert->next_at_us = op->next_at_us;
     alert->ended_at_us = alert->state != HF_ALERT_UNSENT ? op->now.us : 0;
     hfi_text_copy(alert->last_error, sizeof alert->last_error, op->error_type);
+    if (op->had)
+        hfi_text_copy(alert->had, sizeof alert->had, op->had);
     return 0;
 }
 
 /* ------------------------------------------------------------------ what became of a row */
 
-/* The message that it goes out with. NULL: that is gone, so it was sent. */
+/* The message that it goes out with. NULL: that is gone, so it has ended. */
 static const struct hfi_memory_alert *message_of(const struct hfi_memory *store, const struct hfi_memory_alert *alert) {
     for (int i = 0; i < 2 && alert && alert->state == HF_ALERT_ATTACHED; i++)
         alert = find_alert(store, alert->digest != 0 ? alert->digest : alert->lead);
@@ -309,7 +322,7 @@ bool hfi_memory_alerted(const struct hfi_memory *store, int64_t dead_id) {
         if (alert->dead_id != dead_id)
             continue;
         const struct hfi_memory_alert *message = message_of(store, alert);
-        if (message && message->state != HF_ALERT_SENT)
+        if (message && message->state == HF_ALERT_UNSENT)
             return false;
     }
     return true;
@@ -329,7 +342,7 @@ static void fill(struct hfi_memory *store, const struct hfi_memory_alert *alert,
     *view = (struct hf_alert_view){
         .state = alert->state,
         .kind = (int32_t)hfi_alert_kind_of(alert->id, alert->lead, alert->digest),
-        .message_state = message ? message->state : HF_ALERT_SENT,
+        .message_state = message ? message->state : HF_ALERT_GONE,
         .id = alert->id,
         .dead_id = alert->dead_id,
         .job_id = dead->job->id,

@@ -10,16 +10,17 @@
 #include "jobs/hands.h"
 #include "sim/memory_state.h"
 
-static void free_types(char **types, size_t count) {
-    for (size_t i = 0; types && i < count; i++)
-        hfi_free(types[i]);
-    hfi_free(types);
+static void free_names(char **names, size_t count) {
+    for (size_t i = 0; names && i < count; i++)
+        hfi_free(names[i]);
+    hfi_free(names);
 }
 
 void hfi_memory_node_free(struct hfi_memory_node *node) {
     if (!node)
         return;
-    free_types(node->types, node->type_count);
+    free_names(node->types, node->type_count);
+    free_names(node->sinks, node->sink_count);
     hfi_free(node);
 }
 
@@ -52,22 +53,31 @@ static int set_types(struct hfi_memory_node *node, const char *const *types, siz
     char **copies = hfi_alloc_array(count + 1, sizeof *copies);
     for (size_t i = 0; copies && i < count; i++)
         if (!(copies[i] = hfi_strdup(types[i]))) {
-            free_types(copies, i);
+            free_names(copies, i);
             return HF_ENOMEM;
         }
     if (!copies)
         return HF_ENOMEM;
-    free_types(node->types, node->type_count);
+    free_names(node->types, node->type_count);
     node->types = copies;
     node->type_count = count;
     return 0;
+}
+
+static int set_sinks(struct hfi_memory_node *node, const struct hfi_sink_rule *sinks, size_t count) {
+    node->sinks = hfi_alloc_array(count + 1, sizeof *node->sinks);
+    for (; node->sinks && node->sink_count < count; node->sink_count++)
+        if (!(node->sinks[node->sink_count] = hfi_strdup(sinks[node->sink_count].name)))
+            return HF_ENOMEM;
+    return node->sinks ? 0 : HF_ENOMEM;
 }
 
 int hfi_memory_join(struct hfi_memory *store, struct hfi_op_join *op) {
     struct hfi_memory_node *node = hfi_alloc(sizeof *node);
     if (!node || hfi_array_reserve(&store->nodes, 1) != 0 || set_types(node, op->types, op->type_count) != 0)
         goto failed;
-    if (hfi_memory_sink_rules(store, op->sinks, op->sink_count) != 0)
+    if (set_sinks(node, op->sinks, op->sink_count) != 0 ||
+        hfi_memory_sink_rules(store, op->sinks, op->sink_count) != 0)
         goto failed;
     hfi_text_copy(node->name, sizeof node->name, op->name);
     hfi_array_append(&store->nodes, node);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "jobs/deaths/patience.h"
 #include "jobs/deaths/storm.h"
 #include "jobs/store.h"
 #include "sim/memory_index.h"
@@ -99,15 +100,16 @@ struct hfi_memory_sink { /* as nodes named it */
     char name[64];
     int64_t collapse_us;
     struct hfi_storm_pace pace;
+    struct hfi_absence absence;
 };
 
 struct hfi_memory_alert {
-    int64_t id, dead_id, epoch, next_at_us, ended_at_us, first_try_us;
+    int64_t id, dead_id, epoch, next_at_us, ended_at_us, last_try_us, tried_us;
     int64_t lead, digest; /* as the columns of the SQLite store */
     uint64_t others;
     uint32_t tries;
     int state; /* hf_alert_state */
-    char sink[64], last_error[64];
+    char sink[64], last_error[64], had[HFI_ALERT_HAD_MAX + 1];
     struct hfi_memory_storm *storm; /* staged only */
     int64_t window_us;
 };
@@ -127,8 +129,8 @@ struct hfi_memory_node {
     int64_t id, beat, seen_at_us;
     bool gone;
     char name[HFI_NAME_MAX + 1];
-    char **types;
-    size_t type_count;
+    char **types, **sinks;
+    size_t type_count, sink_count;
 };
 
 struct hfi_memory_queue {
@@ -285,13 +287,15 @@ int64_t hfi_memory_find_origin(const struct hfi_memory *store, const char *origi
 int hfi_memory_redrive(struct hfi_memory *store, struct hfi_op_redrive *op);
 int hfi_memory_poison(struct hfi_memory *store, struct hfi_op_poison *op);
 int hfi_memory_settle(struct hfi_memory *store, struct hfi_op_settle *op);
+struct hfi_memory_sink *hfi_memory_sink(struct hfi_memory *store, const char *name); /* made if need be; NULL: no memory */
 int hfi_memory_sink_rules(struct hfi_memory *store, const struct hfi_sink_rule *rules, size_t count);
 void hfi_memory_link_alert(struct hfi_memory *store, struct hfi_memory_alert *alert, int64_t dead_id);
-bool hfi_memory_alerted(const struct hfi_memory *store, int64_t dead_id); /* every message about it is sent */
+bool hfi_memory_alerted(const struct hfi_memory *store, int64_t dead_id); /* every message about it has ended */
 int hfi_memory_list_alerts(struct hfi_store *self, const struct hf_alert_filter *filter, struct hf_alert_list **list,
                            struct hf_error *error);
 int hfi_memory_alerts(struct hfi_memory *store, struct hfi_op_alerts *op);
 int hfi_memory_alert_end(struct hfi_memory *store, struct hfi_op_alert_end *op);
+int hfi_memory_absent(struct hfi_memory *store, struct hfi_op_absent *op); /* memory_absent.c */
 
 /* memory_redriving.c */
 void hfi_memory_redrive_job_ended(struct hfi_memory *store, int64_t task, int job_state);

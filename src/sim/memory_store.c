@@ -35,6 +35,7 @@ static int run(struct hfi_memory *store, struct hfi_op *op) {
         RUN(SHARE, share, hfi_memory_share)
         RUN(ALERTS, alerts, hfi_memory_alerts)
         RUN(ALERT_END, alert_end, hfi_memory_alert_end)
+        RUN(ABSENT, absent, hfi_memory_absent)
         RUN(POISON, poison, hfi_memory_poison)
         RUN(NOTE, note, hfi_memory_note)
         RUN(PRUNE, prune, hfi_memory_prune)

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "jobs/deaths/patience.h"
+
 static size_t take_alerts(const char *const *sinks, size_t count, uint32_t limit, struct hfi_op_alerts *op) {
     *op = (struct hfi_op_alerts){.op = {.kind = HFI_OP_ALERTS}, .sinks = sinks, .sink_count = count,
                                  .node = world.node, .lease_ms = 60000, .now = world.now, .limit = limit};
@@ -283,6 +285,101 @@ static void many_causes_keep_the_pace_and_end_in_a_digest(void **state) { /* R7 
     hfi_free(op.causes);
 }
 
+static struct hfi_op_absent look_for_absent(uint32_t limit) {
+    struct hfi_op_absent op = {.op = {.kind = HFI_OP_ABSENT}, .now = world.now, .limit = limit};
+    assert_int_equal(world_do(&op.op), 0);
+    return op;
+}
+
+/* Hourly looks; true: it ended something at the last one, and not before. */
+static bool miss_for(int hours) {
+    bool ended = false;
+    for (int hour = 0; hour < hours; hour++) {
+        assert_false(ended);
+        world.now.us += 60 * MINUTE;
+        ended = look_for_absent(100).ended_count > 0;
+    }
+    return ended;
+}
+
+static void nothing_is_told_of_and_all_may_go(int64_t letter) {
+    struct hfi_op_alerts op;
+    struct hf_dead_action action = world_action("ann");
+    struct hfi_op_prune prune = {.op = {.kind = HFI_OP_PRUNE}, .dead_letters_before = world.now.us + 1, .limit = 100};
+    struct hfi_op_settle settle = {.op = {.kind = HFI_OP_SETTLE}, .dead_id = letter, .status = HF_DEAD_RESOLVED,
+                                   .action = &action, .now = world.now};
+    assert_int_equal(take_alerts(both, 2, 10, &op), 0);
+    hfi_free(op.rows);
+    assert_int_equal(world_do(&prune.op), 0);
+    assert_int_equal(prune.pruned, 0); /* nobody has settled it */
+    assert_int_equal(world_do(&settle.op), 0);
+    assert_int_equal(world_do(&prune.op), 0);
+    assert_int_equal(prune.pruned, 1);
+    assert_null(world_dead(letter));
+}
+
+static void alerts_of_a_sink_that_no_node_has_end(void **state) { /* S0.26, 3.8: of a sink that was renamed */
+    (void)state;
+    struct hfi_op_join join = {.op = {.kind = HFI_OP_JOIN}, .name = "other", .now = world.now, .sinks = rules,
+                               .sink_count = 2};
+    assert_int_equal(world_do(&join.op), 0);
+    int64_t letter = world_die("a", NULL);
+    world_die("a", NULL);
+    assert_false(miss_for(200)); /* some node has them: nobody is missed */
+    struct hfi_op_leave leave = {.op = {.kind = HFI_OP_LEAVE}, .node = join.node};
+    assert_int_equal(world_do(&leave.op), 0);
+    assert_false(miss_for(100));
+    join.sinks = rules + 1; /* pager comes back, and goes again: it begins anew */
+    join.sink_count = 1;
+    assert_int_equal(world_do(&join.op), 0);
+    leave.node = join.node;
+    assert_int_equal(world_do(&leave.op), 0);
+    world.now.us += 30 * DAY; /* a clock that leaps is an hour */
+    assert_int_equal(look_for_absent(100).ended_count, 0);
+    assert_false(miss_for(67));
+    struct hfi_op_absent op;
+    world.now.us += 60 * MINUTE;
+    op = look_for_absent(1); /* by pages */
+    assert_int_equal(op.ended_count, 1);
+    assert_string_equal(op.ended[0].name, "ops");
+    assert_int_equal(op.ended[0].count, 1);
+    assert_int_equal(op.ended[0].dead_id, letter);
+    assert_true(op.more);
+    op = look_for_absent(100);
+    assert_int_equal(op.ended[0].count, 1);
+    assert_false(op.more);
+    assert_int_equal(look_for_absent(100).ended_count, 0);
+    assert_int_equal(rows_of(HF_ALERT_UNDELIVERED, "ops"), 2);
+    assert_int_equal(rows_of(HF_ALERT_UNSENT, "pager"), 2);
+    assert_true(miss_for(100));
+    struct hf_alert_list *list = list_of(HF_ALERT_UNDELIVERED, "pager", 0, 0, 10);
+    assert_int_equal(hf_alert_list_count(list), 2);
+    assert_string_equal(hf_alert_list_at(list, 0)->last_error, HFI_ALERT_NO_SINK);
+    assert_int_equal(hf_alert_list_at(list, 0)->ended_at_us, world.now.us);
+    hf_alert_list_free(list);
+    nothing_is_told_of_and_all_may_go(letter);
+}
+
+/* What a try leaves for the next one, and the time that they took together. */
+static void tries_add_up_and_leave_word(void **state) {
+    (void)state;
+    struct hfi_op_alerts op;
+    world_die("a", NULL);
+    int64_t spent = 0;
+    for (int try = 1; try <= 4; try++) {
+        assert_int_equal(take_alerts(both, 1, 1, &op), 1);
+        assert_int_equal(op.rows[0].tried_us, spent);
+        assert_string_equal(op.rows[0].had, try > 2 ? "one" : "");
+        struct hfi_op_alert_end end = {.op = {.kind = HFI_OP_ALERT_END}, .id = op.rows[0].id, .epoch = op.rows[0].epoch,
+                                       .next_at_us = world.now.us + SECOND, .error_type = "smtp.451",
+                                       .had = try == 2 ? "one" : NULL, .now = world.now};
+        assert_int_equal(world_do(&end.op), 0);
+        hfi_free(op.rows);
+        world.now.us += try == 1 ? 10 * DAY : try == 3 ? 9 * DAY : 7 * SECOND;
+        spent += try == 1 ? 65 * SECOND : try == 3 ? 180 * SECOND : 7 * SECOND; /* at most the wait and the lease */
+    }
+}
+
 static void alerts_are_listed_by_pages_and_filters(void **state) { /* I74 */
     (void)state;
     name_sinks();
@@ -315,4 +412,5 @@ WORLD_MAIN(WORLD_TEST(alerts_are_leased_fenced_and_tried_again), WORLD_TEST(aler
            WORLD_TEST(a_storm_is_one_message_and_a_summary),
            WORLD_TEST(after_a_quiet_window_a_death_is_told_at_once),
            WORLD_TEST(many_causes_keep_the_pace_and_end_in_a_digest),
+           WORLD_TEST(alerts_of_a_sink_that_no_node_has_end), WORLD_TEST(tries_add_up_and_leave_word),
            WORLD_TEST(alerts_are_listed_by_pages_and_filters))

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "jobs/deaths/alerts.h"
+#include "jobs/deaths/patience.h"
 #include "jobs/deaths/storm.h"
 #include "seed.h"
 
@@ -169,6 +169,73 @@ static void an_alert_is_retried_and_after_seven_days_given_up_aloud(void **state
     assert_int_equal(stage_logged(&world.stage, "alert.undelivered"), 1);
     stage_advance(&world.stage, 24 * 3600 * SECOND);
     assert_int_equal(stage_logged(&world.stage, "alert.undelivered"), 1);
+    stage_close(&world.stage);
+}
+
+static void keep_quiet(struct world *world) {
+    world->options.sink_count = 1;
+    world->options.poll_ms = 1800 * SECOND;
+    world->options.heartbeat_ms = 1800 * SECOND;
+    world->options.lease_ms = 3 * 3600 * SECOND;
+}
+
+/* 3.8: seven days of trying, whatever the wall clock says: it leaps by eight after the first try, and back again. */
+static void a_clock_that_leaps_gives_nothing_up(void **state) {
+    (void)state;
+    static const int64_t days = INT64_C(24) * 3600 * SECOND;
+    static struct world world;
+    open_world(&world);
+    keep_quiet(&world);
+    world.a = hfi_script_status(20, 500);
+    stage_begin(&world.stage, 0, &world.options);
+    stage_enqueue(&world.stage, "order", NULL);
+    stage_advance(&world.stage, 2 * SECOND);
+    assert_int_equal(world.count, 1);
+    for (int leap = 0; leap < 5; leap++) {
+        hfi_virtual_step_wall(world.stage.scheduler, 8 * days * 1000);
+        stage_advance(&world.stage, 2 * 3600 * SECOND);
+    }
+    assert_true(world.count > 8);
+    assert_int_equal(stage_logged(&world.stage, "alert.undelivered"), 0);
+    stage_advance(&world.stage, 6 * days);
+    assert_int_equal(stage_logged(&world.stage, "alert.undelivered"), 0);
+    assert_int_equal(stage_jobs(&world.stage).alerts_unsent, 1);
+    stage_advance(&world.stage, days);
+    assert_int_equal(stage_logged(&world.stage, "alert.undelivered"), 1);
+    assert_int_equal(stage_counts(&world.stage, 0).alerts_undelivered, 1);
+    stage_close(&world.stage);
+}
+
+/* 3.8, S0.26: renamed: the alerts of the old name are missed for seven days of nodes that live, then end aloud. */
+static void alerts_of_a_sink_that_is_no_more_end_after_seven_days(void **state) {
+    (void)state;
+    static const int64_t days = INT64_C(24) * 3600 * SECOND;
+    static struct world world;
+    open_world(&world);
+    keep_quiet(&world);
+    world.a = hfi_script_hang(true);
+    stage_begin(&world.stage, 0, &world.options);
+    stage_enqueue_many(&world.stage, "order", NULL, 3);
+    stage_advance(&world.stage, 2 * SECOND);
+    stage_drain(&world.stage, 0);
+    stage_drain(&world.stage, 0);
+    stage_advance(&world.stage, 20 * days); /* nobody is there to miss it */
+    assert_true(stage_over(&world.stage, 0));
+    world.webhooks[0].name = "renamed";
+    stage_begin(&world.stage, 1, &world.options);
+    stage_advance(&world.stage, SECOND);
+    hfi_virtual_step_wall(world.stage.scheduler, 30 * days * 1000);
+    stage_advance(&world.stage, 6 * days + 20 * 3600 * SECOND);
+    assert_int_equal(stage_logged(&world.stage, "alert.undelivered"), 0);
+    assert_int_equal(stage_jobs(&world.stage).alerts_unsent, 3);
+    stage_advance(&world.stage, 6 * 3600 * SECOND);
+    assert_int_equal(stage_logged(&world.stage, "alert.undelivered"), 1); /* one line, with their number */
+    const char *line = stage_last(&world.stage, "alert.undelivered");
+    assert_non_null(strstr(line, "\"sink\":\"a\""));
+    assert_non_null(strstr(line, "\"alerts\":3"));
+    assert_non_null(strstr(line, "local.no_sink"));
+    assert_int_equal(stage_counts(&world.stage, 1).alerts_undelivered, 3);
+    assert_int_equal(stage_jobs(&world.stage).alerts_unsent, 0);
     stage_close(&world.stage);
 }
 
@@ -427,9 +494,29 @@ static void the_waits_are_the_table(void **state) {
     for (uint32_t i = 0; i < 7; i++)
         assert_int_equal(hfi_alerts_wait_ms(i), waits[i]);
     assert_int_equal(hfi_alerts_wait_ms(UINT32_MAX), 3600000);
-    assert_false(hfi_alerts_give_up(4, 2 * HFI_ALERT_GIVE_UP_US));
-    assert_false(hfi_alerts_give_up(200, HFI_ALERT_GIVE_UP_US - 1));
-    assert_true(hfi_alerts_give_up(5, HFI_ALERT_GIVE_UP_US));
+    assert_false(hfi_alerts_give_up(HFI_ALERT_GIVE_UP_US - 1));
+    assert_true(hfi_alerts_give_up(HFI_ALERT_GIVE_UP_US));
+}
+
+/* A piece is what it was by the wall clock, and never longer than the wait and the time that a try may take. */
+static void a_leap_of_the_clock_is_one_wait(void **state) {
+    (void)state;
+    const int64_t t = INT64_C(1780000000000000), second = 1000000, lease = 30000;
+    assert_int_equal(hfi_alerts_piece_us(1, t, t + 6 * second, lease), 6 * second);
+    assert_int_equal(hfi_alerts_piece_us(1, t, t + HFI_ALERT_GIVE_UP_US, lease), 35 * second);
+    assert_int_equal(hfi_alerts_piece_us(9, t, t + HFI_ALERT_GIVE_UP_US, lease), 3630 * second);
+    assert_int_equal(hfi_alerts_piece_us(9, t, t - HFI_ALERT_GIVE_UP_US, lease), 0);
+    assert_int_equal(hfi_alerts_piece_us(9, INT64_MIN, INT64_MAX, lease), 3630 * second);
+    struct hfi_absence absence = {0};
+    assert_true(hfi_absence_look(&absence, t));
+    assert_false(hfi_absence_look(&absence, t + 20 * second)); /* another node */
+    assert_true(hfi_absence_look(&absence, t + 60 * second));
+    assert_int_equal(absence.absent_us, 60 * second);
+    assert_true(hfi_absence_look(&absence, t + HFI_ALERT_GIVE_UP_US));
+    assert_int_equal(absence.absent_us, 3660 * second);
+    assert_true(hfi_absence_look(&absence, t)); /* the clock went back: from there on */
+    assert_int_equal(absence.absent_us, 3660 * second);
+    assert_false(hfi_absence_over(&absence));
 }
 
 int main(void) {
@@ -437,6 +524,9 @@ int main(void) {
         cmocka_unit_test(each_death_alerts_each_sink_once),
         cmocka_unit_test(a_hanging_sink_keeps_no_other_waiting),
         cmocka_unit_test(an_alert_is_retried_and_after_seven_days_given_up_aloud),
+        cmocka_unit_test(a_clock_that_leaps_gives_nothing_up),
+        cmocka_unit_test(alerts_of_a_sink_that_is_no_more_end_after_seven_days),
+        cmocka_unit_test(a_leap_of_the_clock_is_one_wait),
         cmocka_unit_test(an_alert_outlives_its_node),
         cmocka_unit_test(an_old_death_is_not_given_up_at_its_first_try),
         cmocka_unit_test(a_summary_keeps_its_count),

@@ -43,7 +43,7 @@ static void fill_letters(const struct file *file) {
     snprintf(sql, sizeof sql,
              "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
              "INSERT INTO dead_letters(id, job_id, status, type, dead_at_us, settled_at_us) SELECT i, i, 2, 't', 5, i FROM n;"
-             "INSERT INTO alerts(dead_id, sink, state, next_at_us) SELECT id, 'ops', iif(id <= %d, 2, 1), 9 FROM dead_letters",
+             "INSERT INTO alerts(dead_id, sink, state, next_at_us) SELECT id, 'ops', iif(id <= %d, 0, 1), 9 FROM dead_letters",
              HELD + GOES, HELD);
     run(file, sql);
 }

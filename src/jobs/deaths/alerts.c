@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "jobs/deaths/patience.h"
 
 #define AT_ONCE HFI_SINK_AT_ONCE
 #define LOOK_EVERY_MS 5000 /* rows that others left: a node that went away between death and alert */
@@ -66,18 +67,10 @@ static void arm(struct pump *pump, struct hfi_timer *timer, int64_t after_ms) {
         hfi_log(HF_LOG_ERROR, "runner.no_memory", HFI_S("for", "an alert"), NULL);
 }
 
-static void changed(struct hfi_alerts *alerts, uint64_t sent, uint64_t failed) {
-    alerts->options.changed(sent, failed, alerts->options.user);
-}
+static const struct hfi_alerts_done nothing;
 
-int64_t hfi_alerts_wait_ms(uint32_t tries) {
-    static const int64_t waits[] = {5000, 30000, 120000, 600000, 3600000};
-    size_t last = sizeof waits / sizeof *waits - 1;
-    return tries <= 1 ? waits[0] : tries - 1 > last ? waits[last] : waits[tries - 1];
-}
-
-bool hfi_alerts_give_up(uint32_t tries, int64_t trying_us) {
-    return trying_us >= HFI_ALERT_GIVE_UP_US && hfi_alerts_wait_ms(tries) == hfi_alerts_wait_ms(UINT32_MAX);
+static void changed(struct hfi_alerts *alerts, const struct hfi_alerts_done *more) {
+    alerts->options.changed(more, alerts->options.user);
 }
 
 static void release(struct slot *slot) {
@@ -105,6 +98,13 @@ static void end_written(struct hfi_op *op, void *user) {
         return;
     }
     bool sent = slot->end.sent;
+    struct hfi_alerts_done more = {
+        .sent = sent,
+        .failed = !sent,
+        .summaries = sent && alert->kind == HF_ALERT_SUMMARY,
+        .digests = sent && alert->kind == HF_ALERT_DIGEST,
+        .undelivered = op->code == 0 && slot->end.undelivered,
+    };
     if (op->code != 0)
         hfi_log(HF_LOG_WARNING, "alert.unwritten", HFI_I("alert", alert->id), HFI_S("sink", pump->name),
                 HFI_S("why", hf_strerror(op->code)), NULL);
@@ -113,7 +113,7 @@ static void end_written(struct hfi_op *op, void *user) {
                 HFI_I("job", alert->job_id), HFI_S("sink", pump->name), HFI_S("error_type", slot->error_type),
                 HFI_I("tries", alert->tries), NULL);
     release(slot);
-    changed(alerts, sent, !sent);
+    changed(alerts, &more);
 }
 
 static void retry_fired(struct hfi_timer *timer, void *user) {
@@ -148,7 +148,7 @@ static void tried(const char *error_type, void *user) {
     if (!end->sent) {
         int64_t wait = hfi_alerts_wait_ms(slot->alert.tries);
         end->next_at_us = hfi_add(now.us, hfi_ms_to_us(wait));
-        end->undelivered = hfi_alerts_give_up(slot->alert.tries, hfi_sub(now.us, slot->alert.first_try_us));
+        end->undelivered = hfi_alerts_give_up(slot->alert.tried_us);
         hfi_log(HF_LOG_WARNING, "alert.failed", HFI_I("alert", slot->alert.id), HFI_I("job", slot->alert.job_id),
                 HFI_S("sink", pump->name), HFI_S("error_type", error_type), HFI_I("tries", slot->alert.tries),
                 HFI_I("again_in_ms", end->undelivered ? -1 : wait), NULL);
@@ -193,7 +193,7 @@ static void looked(struct hfi_op *op, void *user) {
         hfi_log(HF_LOG_WARNING, "alert.unread", HFI_S("sink", pump->name), HFI_S("why", hf_strerror(op->code)), NULL);
         if (!alerts->stopped)
             arm(pump, &pump->timer, LOOK_EVERY_MS);
-        changed(alerts, 0, 0);
+        changed(alerts, &nothing);
         return;
     }
     struct hf_mono until = hfi_mono_after_ms(pump->asked, lease_ms(pump));
@@ -214,7 +214,7 @@ static void looked(struct hfi_op *op, void *user) {
         else
             sleep_until_due(pump);
     }
-    changed(alerts, 0, 0);
+    changed(alerts, &nothing);
 }
 
 static void look(struct pump *pump) {

@@ -14,12 +14,17 @@
  */
 struct hfi_alerts;
 
+struct hfi_alerts_done { /* tries that ended */
+    uint64_t sent, failed;
+    uint64_t summaries, digests; /* of those sent */
+    uint64_t undelivered;        /* of those that failed: the last one */
+};
 struct hfi_alerts_options {
     struct hfi_scheduler *scheduler;
     struct hfi_writer *writer;
     struct hfi_sink **sinks; /* become the sender's */
     size_t sink_count;
-    void (*changed)(uint64_t sent, uint64_t failed, void *user); /* more of each; also when it became idle (0, 0) */
+    void (*changed)(const struct hfi_alerts_done *more, void *user); /* also when it became idle: nothing */
     void *user;
 };
 int hfi_alerts_new(const struct hfi_alerts_options *options, struct hfi_alerts **alerts);
@@ -31,11 +36,5 @@ bool hfi_alerts_idle(const struct hfi_alerts *alerts);
 void hfi_alerts_stop(struct hfi_alerts *alerts, bool hurry);
 bool hfi_alerts_stopped(const struct hfi_alerts *alerts);
 void hfi_alerts_free(struct hfi_alerts *alerts); /* stopped, or never begun; NULL is fine */
-
-/* The wait after `tries` failed tries: 5 s, 30 s, 2 m, 10 m, 1 h, the last one again and again. */
-int64_t hfi_alerts_wait_ms(uint32_t tries);
-/* After `tries` failed ones, the first so long ago: effort counts, so neither a pause of all nodes nor a clock gives up. */
-bool hfi_alerts_give_up(uint32_t tries, int64_t trying_us);
-#define HFI_ALERT_GIVE_UP_US (INT64_C(7) * 24 * 3600 * 1000000)
 
 #endif

@@ -255,11 +255,14 @@ static int make_kinds(struct hfi_runner *runner) {
     return code;
 }
 
-static void alerts_changed(uint64_t sent, uint64_t failed, void *user) {
+static void alerts_changed(const struct hfi_alerts_done *more, void *user) {
     struct hfi_runner *runner = user;
     pthread_mutex_lock(&runner->lock);
-    runner->counts.alerts_sent += sent;
-    runner->counts.alerts_failed += failed;
+    runner->counts.alerts_sent += more->sent;
+    runner->counts.alerts_failed += more->failed;
+    runner->counts.alerts_summaries += more->summaries;
+    runner->counts.alerts_digests += more->digests;
+    runner->counts.alerts_undelivered += more->undelivered;
     pthread_mutex_unlock(&runner->lock);
     if (runner->life == HFI_LIFE_RUNNING)
         hfi_drain_idle(runner);

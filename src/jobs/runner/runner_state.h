@@ -219,6 +219,7 @@ struct hfi_runner {
     struct hfi_op_expire expire_op;
     struct hfi_op_prune prune_op;
     struct hfi_op_unused unused_op;
+    struct hfi_op_absent absent_op;
     int64_t idle_lanes[HFI_IDLE_LANES]; /* asked for with it */
     int64_t idle_after;                 /* keyset of those */
     struct hfi_op_release release_op;
@@ -238,9 +239,9 @@ struct hfi_runner {
     bool redrive_open;   /* some task has not ended */
     uint64_t redrive_ends; /* jobs that had ended here when it was last asked */
     struct hfi_op_quarantine quarantine_op;
-    bool nodes_out, sweep_out, expire_out, prune_out, unused_out, quarantine_out;
+    bool nodes_out, sweep_out, expire_out, prune_out, unused_out, quarantine_out, absent_out;
     bool looked; /* a NODES answer came: it is known who lives */
-    struct hf_mono pruned_at, unused_at;
+    struct hf_mono pruned_at, unused_at, absent_at;
     struct hfi_peer *peers;
     size_t peer_count;
 

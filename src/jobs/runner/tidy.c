@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a node does with rows that nobody is at work on: ends jobs past their time, looks at the children of those that
- * ended, forgets what was kept long enough, and lanes that have no jobs any more. Must never keep the writer from claims: pages of pruning grow and shrink with
- * the time they take, and each is followed by a longer rest. Loop thread.
+ * What a node does with rows that nobody is at work on: ends jobs past their time, and alerts that nobody can send, looks
+ * at the children of jobs that ended, forgets what was kept long enough, and lanes that have no jobs any more. Must never
+ * keep the writer from claims: pages of pruning grow and shrink with the time they take, and each is followed by a longer
+ * rest. Loop thread.
  */
 #include "base/log.h"
+#include "jobs/deaths/patience.h"
 #include "jobs/runner/runner_state.h"
 
 #define PAGE 256
@@ -268,6 +270,42 @@ static void unused_fired(struct hfi_timer *timer, void *user) {
         find_unused(runner);
 }
 
+/* ------------------------------------------------------------------ alerts of sinks that nobody has */
+
+static void look_for_absent(struct hfi_runner *runner);
+
+/* One Error line per sink and page, with the number: each of those deaths had its own when it happened. */
+static void absent_found(struct hfi_op *op, void *user) {
+    struct hfi_runner *runner = user;
+    const struct hfi_op_absent *absent = &runner->absent_op;
+    runner->out--;
+    runner->absent_out = false;
+    if (op->code != 0)
+        failed(op, "absent");
+    for (size_t i = 0; i < absent->ended_count && op->code == 0; i++) {
+        const struct hfi_absent_sink *sink = &absent->ended[i];
+        HFI_COUNT(runner, alerts_undelivered, sink->count);
+        hfi_log(HF_LOG_ERROR, "alert.undelivered", HFI_S("sink", sink->name), HFI_I("alerts", (int64_t)sink->count),
+                HFI_I("dead_letter", sink->dead_id), HFI_S("error_type", HFI_ALERT_NO_SINK), NULL);
+    }
+    if (op->code == 0 && absent->more && runner->life == HFI_LIFE_RUNNING && !runner->lost)
+        look_for_absent(runner);
+    came_back(runner);
+}
+
+static void look_for_absent(struct hfi_runner *runner) {
+    struct hfi_op_absent *op = &runner->absent_op;
+    if (runner->absent_out)
+        return;
+    runner->absent_at = hfi_runner_mono(runner);
+    if (runner->absent_at.us == 0)
+        runner->absent_at.us = 1;
+    op->now = hfi_runner_wall(runner);
+    op->limit = PAGE;
+    runner->absent_out = true;
+    hfi_runner_submit(runner, &op->op, HFI_OP_ABSENT, absent_found, runner);
+}
+
 /* ------------------------------------------------------------------ the round */
 
 void hfi_tidy_begin(struct hfi_runner *runner) {
@@ -284,6 +322,8 @@ void hfi_tidy_round(struct hfi_runner *runner) {
         prune(runner);
     if (is_time(runner, runner->unused_at))
         find_unused(runner);
+    if (is_time(runner, runner->absent_at))
+        look_for_absent(runner);
 }
 
 void hfi_tidy_stop(struct hfi_runner *runner) {

@@ -7,24 +7,29 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "jobs/deaths/patience.h"
 #include "jobs/hands.h"
 #include "jobs/store/internal.h"
 
-static void read_alert(sqlite3_stmt *statement, struct hfi_alert *alert) {
+static void read_alert(sqlite3_stmt *statement, const struct hfi_op_alerts *op, struct hfi_alert *alert) {
+    uint32_t tries = (uint32_t)sqlite3_column_int64(statement, 5);
     *alert = (struct hfi_alert){
         .id = sqlite3_column_int64(statement, 0),
         .dead_id = sqlite3_column_int64(statement, 1),
         .job_id = sqlite3_column_int64(statement, 2),
         .epoch = sqlite3_column_int64(statement, 3) + 1,
         .dead_at_us = sqlite3_column_int64(statement, 4),
-        .tries = (uint32_t)sqlite3_column_int64(statement, 5) + 1,
+        .tries = tries + 1,
         .death_class = (enum hf_death_class)sqlite3_column_int(statement, 6),
         .executions = (uint32_t)sqlite3_column_int64(statement, 7),
         .death_no = (uint32_t)sqlite3_column_int64(statement, 8),
         .quarantined = sqlite3_column_int(statement, 9) != 0,
         .deaths = (uint64_t)sqlite3_column_int64(statement, 18) + 1,
-        .first_try_us = sqlite3_column_int64(statement, 20),
+        .tried_us = sqlite3_column_int64(statement, 21),
     };
+    if (tries > 0)
+        alert->tried_us = hfi_add(alert->tried_us, hfi_alerts_piece_us(tries, sqlite3_column_int64(statement, 20),
+                                                                       op->now.us, op->lease_ms));
     alert->kind = hfi_alert_kind_of(alert->id, sqlite3_column_int64(statement, 16), sqlite3_column_int64(statement, 17));
     hfi_text_copy(alert->sink, sizeof alert->sink, hfi_column_text(statement, 10));
     hfi_text_copy(alert->type, sizeof alert->type, hfi_column_text(statement, 11));
@@ -33,6 +38,7 @@ static void read_alert(sqlite3_stmt *statement, struct hfi_alert *alert) {
     hfi_text_copy(alert->error_type, sizeof alert->error_type, hfi_column_text(statement, 14));
     hfi_text_copy(alert->correlation_id, sizeof alert->correlation_id, hfi_column_text(statement, 15));
     hfi_text_copy(alert->message, sizeof alert->message, hfi_column_text(statement, 19));
+    hfi_text_copy(alert->had, sizeof alert->had, hfi_column_text(statement, 22));
 }
 
 /* What a digest names: its rows' letters, which stay as long as it is unsent. */
@@ -74,7 +80,7 @@ static int look(struct hfi_sqlite *store, struct hfi_op_alerts *op, const char *
     sqlite3_bind_int64(statement, 2, op->now.us);
     sqlite3_bind_int64(statement, 3, (int64_t)(most - op->count));
     while (op->count < most && hfi_sql_row(store, statement))
-        read_alert(statement, &op->rows[op->count++]);
+        read_alert(statement, op, &op->rows[op->count++]);
     hfi_sql_done(statement);
     return store->fault;
 }
@@ -92,6 +98,7 @@ static int take(struct hfi_sqlite *store, struct hfi_op_alerts *op, struct hfi_a
     hfi_bind_number(statement, 2, op->node);
     sqlite3_bind_int64(statement, 3, hfi_add(op->now.us, hfi_ms_to_us(op->lease_ms)));
     sqlite3_bind_int64(statement, 4, op->now.us);
+    sqlite3_bind_int64(statement, 5, alert->tried_us);
     return hfi_sql_run(store, statement);
 }
 
@@ -158,6 +165,7 @@ int hfi_sqlite_op_alert_end(struct hfi_sqlite *store, struct hfi_op_alert_end *o
     sqlite3_bind_int64(statement, 4, over ? op->now.us : op->next_at_us);
     hfi_bind_number(statement, 5, over ? op->now.us : 0);
     hfi_bind_text(statement, 6, op->error_type);
+    hfi_bind_text(statement, 7, op->had);
     if (hfi_sql_run(store, statement) != 0)
         return store->fault;
     if (sqlite3_changes(store->db) > 0)

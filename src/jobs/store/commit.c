@@ -41,6 +41,7 @@ static int run(struct hfi_sqlite *store, struct hfi_op *op) {
         RUN(SHARE, share)
         RUN(ALERTS, alerts)
         RUN(ALERT_END, alert_end)
+        RUN(ABSENT, absent)
         RUN(POISON, poison)
         RUN(NOTE, note)
         RUN(PRUNE, prune)

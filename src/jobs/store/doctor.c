@@ -92,7 +92,9 @@ static int check_overdue(struct visit *visit) {
     while ((native = sqlite3_step(statement)) == SQLITE_ROW) {
         snprintf(text, sizeof text, "%lld alerts of sink %.64s are overdue for more than an hour: nobody sends them",
                  (long long)sqlite3_column_int64(statement, 1), hfi_column_text(statement, 0));
-        tell(visit, false, "overdue", text, "run a node that has this sink; if it was renamed or removed, configure it again until they are sent");
+        tell(visit, false, "overdue", text,
+             "run a node that has this sink; if it was renamed or removed, configure it again until they are sent: else they "
+             "end as undelivered after seven days in which nodes ran without it");
     }
     sqlite3_finalize(statement);
     return native == SQLITE_DONE ? SQLITE_OK : native;

@@ -262,6 +262,7 @@ int hfi_sqlite_list_forwards(struct hfi_store *self, struct hf_forward_list **li
 /* alerts.c, nodes.c, control.c, prune.c */
 int hfi_sqlite_op_alerts(struct hfi_sqlite *store, struct hfi_op_alerts *op);
 int hfi_sqlite_op_alert_end(struct hfi_sqlite *store, struct hfi_op_alert_end *op);
+int hfi_sqlite_op_absent(struct hfi_sqlite *store, struct hfi_op_absent *op); /* absent.c */
 int hfi_sqlite_op_join(struct hfi_sqlite *store, struct hfi_op_join *op);
 int hfi_sqlite_op_beat(struct hfi_sqlite *store, struct hfi_op_beat *op);
 int hfi_sqlite_op_leave(struct hfi_sqlite *store, struct hfi_op_leave *op);

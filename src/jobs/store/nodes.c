@@ -73,6 +73,19 @@ static int add_types(struct hfi_sqlite *store, int64_t node, const char *const *
     return 0;
 }
 
+static int add_sinks(struct hfi_sqlite *store, int64_t node, const struct hfi_sink_rule *sinks, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODE_SINK_ADD);
+        if (!statement)
+            return store->fault;
+        sqlite3_bind_int64(statement, 1, node);
+        sqlite3_bind_text(statement, 2, sinks[i].name, -1, SQLITE_STATIC);
+        if (hfi_sql_run(store, statement) != 0)
+            return store->fault;
+    }
+    return hfi_sqlite_sink_rules(store, sinks, count);
+}
+
 int hfi_sqlite_op_join(struct hfi_sqlite *store, struct hfi_op_join *op) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_NODE_ADD);
     op->node = 0;
@@ -88,7 +101,7 @@ int hfi_sqlite_op_join(struct hfi_sqlite *store, struct hfi_op_join *op) {
     op->node = sqlite3_last_insert_rowid(store->db);
     if (lock_new(store, op) != 0 || add_types(store, op->node, op->types, op->type_count) != 0)
         return store->fault;
-    return hfi_sqlite_sink_rules(store, op->sinks, op->sink_count);
+    return add_sinks(store, op->node, op->sinks, op->sink_count);
 }
 
 /* What the node has by the rows, for it to compare. */
@@ -169,7 +182,11 @@ int hfi_sqlite_node_gone(struct hfi_sqlite *store, int64_t node) {
         return 0;
     if (hfi_sqlite_lock_goes(store, node) != 0)
         return store->fault;
-    return run_for(store, HFI_SQL_SHARES_GONE, node) != 0 ? store->fault : run_for(store, HFI_SQL_NODE_TYPES_GONE, node);
+    static const enum hfi_sql of_it[] = {HFI_SQL_SHARES_GONE, HFI_SQL_NODE_TYPES_GONE, HFI_SQL_NODE_SINKS_GONE};
+    for (size_t i = 0; i < sizeof of_it / sizeof *of_it; i++)
+        if (run_for(store, of_it[i], node) != 0)
+            return store->fault;
+    return 0;
 }
 
 int hfi_sqlite_op_leave(struct hfi_sqlite *store, struct hfi_op_leave *op) {

@@ -115,13 +115,14 @@ static const char version_1_alerts[] =
     " state INTEGER NOT NULL DEFAULT 0," /* 0 to be sent, 1 sent, 2 undelivered, 3 goes with another one */
     " next_at_us INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, owner INTEGER, epoch INTEGER NOT NULL DEFAULT 0,"
     " ended_at_us INTEGER, error_type TEXT, lead INTEGER, digest INTEGER, others INTEGER NOT NULL DEFAULT 0,"
-    " first_try_us INTEGER, UNIQUE(dead_id, sink)) STRICT;"
+    " last_try_us INTEGER, tried_us INTEGER, had TEXT, UNIQUE(dead_id, sink)) STRICT;" /* deaths/patience.h; had: the sink's */
     "CREATE INDEX alerts_due ON alerts(sink, next_at_us) WHERE state = 0;"
     "CREATE INDEX alerts_fresh ON alerts(sink, next_at_us) WHERE state = 0 AND tries = 0;"
     "CREATE INDEX alerts_digest ON alerts(digest) WHERE digest IS NOT NULL;"
     "CREATE INDEX alerts_undelivered ON alerts(id) WHERE state = 2;"
     "CREATE TABLE alert_sinks("
-    " sink TEXT NOT NULL PRIMARY KEY, collapse_us INTEGER NOT NULL, pace BLOB, held INTEGER NOT NULL DEFAULT 0)"
+    " sink TEXT NOT NULL PRIMARY KEY, collapse_us INTEGER NOT NULL, pace BLOB, held INTEGER NOT NULL DEFAULT 0,"
+    " absent_us INTEGER, looked_us INTEGER)" /* while no live node has it: deaths/patience.h */
     " STRICT, WITHOUT ROWID;"
     "CREATE TABLE storms("
     " sink TEXT NOT NULL, fingerprint TEXT NOT NULL, until_us INTEGER NOT NULL, lead INTEGER,"
@@ -138,6 +139,7 @@ static const char version_1_nodes[] =
     "CREATE INDEX nodes_live ON nodes(id) WHERE gone = 0;"
     "CREATE INDEX nodes_gone ON nodes(seen_at_us) WHERE gone = 1;"
     "CREATE TABLE node_types(node INTEGER NOT NULL, type TEXT NOT NULL, PRIMARY KEY(node, type)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE node_sinks(node INTEGER NOT NULL, sink TEXT NOT NULL, PRIMARY KEY(node, sink)) STRICT, WITHOUT ROWID;"
     "CREATE TABLE downstreams("
     " key TEXT NOT NULL PRIMARY KEY, forced INTEGER NOT NULL, forced_until_us INTEGER NOT NULL, phase INTEGER NOT NULL,"
     " open_until_us INTEGER NOT NULL, gate_until_us INTEGER NOT NULL, unhealthy_since_us INTEGER NOT NULL,"

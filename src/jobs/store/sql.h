@@ -40,12 +40,12 @@
 #define HFI_JOB_FENCE " WHERE id = ?1 AND epoch = ?2 AND state = ?3 AND ifnull(cancel_requested_at_us, 0) = ?4"
 
 /* How the message that alert `a` goes out with stands: its own, or its summary's `l`, or that one's digest's `m`. One that
- * is gone was sent: the unsent are never pruned. */
+ * is gone has ended: the unsent are never pruned. */
 #define HFI_ALERT_WITH                                                                                                 \
     "LEFT JOIN alerts l ON l.id = ifnull(a.digest, a.lead) AND a.state = 3 "                                           \
     "LEFT JOIN alerts m ON m.id = l.digest AND l.state = 3 "
 #define HFI_ALERT_STATE                                                                                                \
-    "CASE WHEN a.state <> 3 THEN a.state WHEN l.id IS NULL THEN 1 WHEN l.state <> 3 THEN l.state ELSE ifnull(m.state, 1) END"
+    "CASE WHEN a.state <> 3 THEN a.state WHEN l.id IS NULL THEN 4 WHEN l.state <> 3 THEN l.state ELSE ifnull(m.state, 4) END"
 #define HFI_SQL_MAP(X)                                                                                                 \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                                        \
     X(COMMIT, "COMMIT")                                                                                                \
@@ -193,7 +193,7 @@
     X(STORMS_PRUNE, "DELETE FROM storms WHERE (sink, fingerprint) IN (SELECT sink, fingerprint FROM storms "           \
                     "WHERE lead IS NULL AND until_us <= ?1 LIMIT ?2)")                                                 \
     X(SINK_RULE, "INSERT INTO alert_sinks(sink, collapse_us) VALUES (?1, ?2) ON CONFLICT (sink) DO UPDATE SET "        \
-                 "collapse_us = excluded.collapse_us")                                                                 \
+                 "collapse_us = excluded.collapse_us, absent_us = NULL, looked_us = NULL")                             \
     X(SINK_GET, "SELECT collapse_us, pace, held FROM alert_sinks WHERE sink = ?1")                                     \
     X(SINK_PACE, "UPDATE alert_sinks SET pace = ?2, held = ?3 WHERE sink = ?1")                                        \
     X(ALERTS_FRESH, "SELECT id FROM alerts WHERE state = 0 AND tries = 0 AND sink = ?1 AND next_at_us <= ?2 "          \
@@ -204,17 +204,26 @@
                      "JOIN dead_letters d ON d.id = a.dead_id WHERE a.digest = ?1 ORDER BY a.id")                      \
     X(ALERTS_DUE, "SELECT a.id, a.dead_id, d.job_id, a.epoch, d.dead_at_us, a.tries, d.death_class, d.executions, "    \
                   "d.death_no, d.quarantined, a.sink, d.type, d.queue, d.downstream, d.error_type, d.correlation_id, " \
-                  "a.lead, a.digest, a.others, d.error_message, ifnull(a.first_try_us, ?2) FROM alerts a "              \
+                  "a.lead, a.digest, a.others, d.error_message, a.last_try_us, a.tried_us, a.had FROM alerts a "        \
                   "JOIN dead_letters d ON d.id = a.dead_id "                                                           \
                   "WHERE a.state = 0 AND a.sink = ?1 AND a.next_at_us <= ?2 ORDER BY a.next_at_us, a.id LIMIT ?3")     \
     X(ALERT_TAKE, "UPDATE alerts SET owner = ?2, epoch = epoch + 1, tries = tries + 1, next_at_us = ?3, "              \
-                  "first_try_us = ifnull(first_try_us, ?4) WHERE id = ?1")                                             \
+                  "last_try_us = ?4, tried_us = ?5 WHERE id = ?1")                                                     \
     X(ALERTS_NEXT, "SELECT next_at_us FROM alerts WHERE state = 0 AND sink = ?1 ORDER BY next_at_us LIMIT 1")          \
-    X(ALERT_END, "UPDATE alerts SET state = ?3, next_at_us = ?4, ended_at_us = ?5, error_type = ?6, owner = NULL "     \
-                 "WHERE id = ?1 AND epoch = ?2 AND state = 0")                                                         \
+    X(ALERT_END, "UPDATE alerts SET state = ?3, next_at_us = ?4, ended_at_us = ?5, error_type = ?6, owner = NULL, "     \
+                 "had = ifnull(?7, had) WHERE id = ?1 AND epoch = ?2 AND state = 0")                                   \
+    X(ABSENT_NEXT, "SELECT sink FROM alerts WHERE state = 0 AND sink > ?1 ORDER BY sink LIMIT 1")                      \
+    X(NODE_SINK_HAD, "SELECT 1 FROM node_sinks WHERE sink = ?1 LIMIT 1")                                               \
+    X(ABSENCE_GET, "SELECT absent_us, looked_us FROM alert_sinks WHERE sink = ?1")                                     \
+    X(ABSENCE_SET, "INSERT INTO alert_sinks(sink, collapse_us, absent_us, looked_us) VALUES (?1, 0, ?2, ?3) "          \
+                   "ON CONFLICT (sink) DO UPDATE SET absent_us = excluded.absent_us, looked_us = excluded.looked_us")  \
+    X(ABSENT_ROWS, "SELECT id, dead_id FROM alerts WHERE state = 0 AND sink = ?1 ORDER BY next_at_us, id LIMIT ?2")    \
+    X(ABSENT_END, "UPDATE alerts SET state = 2, ended_at_us = ?2, error_type = ?3, owner = NULL WHERE id = ?1")        \
     X(NODE_ADD, "INSERT INTO nodes(name, host, boot, pid, beat, joined_at_us, seen_at_us) "                            \
                 "VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5)")                                                                  \
     X(NODE_TYPE_ADD, "INSERT OR IGNORE INTO node_types VALUES (?1, ?2)")                                               \
+    X(NODE_SINK_ADD, "INSERT OR IGNORE INTO node_sinks VALUES (?1, ?2)")                                               \
+    X(NODE_SINKS_GONE, "DELETE FROM node_sinks WHERE node = ?1")                                                       \
     X(NODE_TYPE_HAD, "SELECT 1 FROM node_types WHERE type = ?1 AND node <> ?2 LIMIT 1")                                \
     X(NODE_BEAT, "UPDATE nodes SET beat = ?2, seen_at_us = ?3 WHERE id = ?1 AND gone = 0")                             \
     X(NODE_GONE, "UPDATE nodes SET gone = 1 WHERE id = ?1 AND gone = 0")                                               \
@@ -272,7 +281,7 @@
     X(RELEASE_DONE, "DELETE FROM releases WHERE parent = ?1")                                                          \
     X(WAITING_AFTER, "SELECT id FROM jobs WHERE state = 1 AND id > ?1 ORDER BY id LIMIT ?2")                           \
     X(PRUNE_DEAD_LOOK, "SELECT d.settled_at_us, d.id, EXISTS (SELECT 1 FROM alerts a " HFI_ALERT_WITH                  \
-                       "WHERE a.dead_id = d.id AND " HFI_ALERT_STATE " <> 1) FROM dead_letters d WHERE d.status > 0 "  \
+                       "WHERE a.dead_id = d.id AND " HFI_ALERT_STATE " = 0) FROM dead_letters d WHERE d.status > 0 "  \
                        "AND (d.settled_at_us, d.id) > (?1, ?2) AND d.settled_at_us < ?3 "                              \
                        "ORDER BY d.settled_at_us, d.id LIMIT ?4")                                                      \
     X(PRUNE_DEAD, "DELETE FROM dead_letters WHERE id = ?1")                                                            \

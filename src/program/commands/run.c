@@ -151,6 +151,9 @@ static void print_counts(struct hf_runner *runner) {
     hfi_json_number(object, "missed_beats", (int64_t)counts.missed_beats);
     hfi_json_number(object, "alerts_sent", (int64_t)counts.alerts_sent);
     hfi_json_number(object, "alerts_failed", (int64_t)counts.alerts_failed);
+    hfi_json_number(object, "alerts_summaries", (int64_t)counts.alerts_summaries);
+    hfi_json_number(object, "alerts_digests", (int64_t)counts.alerts_digests);
+    hfi_json_number(object, "alerts_undelivered", (int64_t)counts.alerts_undelivered);
     hfi_print_json(object);
 }
 
