@@ -25,6 +25,9 @@ struct world {
     struct hf_forward_options forwards[4];
     struct hf_queue_options queue;
     int shop, audit; /* the status they answer with */
+    struct hf_policy_options policy;
+    struct hf_sink_options sinks[2];
+    size_t told[2]; /* messages to each sink */
     struct copy copies[512];
     size_t count;
 };
@@ -40,6 +43,10 @@ static void take(char *to, size_t room, const struct hfi_attempt_spec *spec, con
 static struct hfi_script_step decide(const struct hfi_attempt_spec *spec, uint64_t number, void *user) {
     (void)number;
     (void)user;
+    if (strstr(spec->url, "alerts.example") != NULL) {
+        world.told[strstr(spec->url, "hook-b") != NULL]++;
+        return hfi_script_status(1, 204);
+    }
     if (strstr(spec->url, "audit") == NULL)
         return world.shop == 0 ? hfi_script_hang(true) : hfi_script_status(1, world.shop);
     if (world.count < 512) {
@@ -286,6 +293,235 @@ static void a_node_that_dies_leaves_its_deaths_to_another(void **state) {
     world.stage.nodes[0].door.refuse = 0;
 }
 
+/* ------------------------------------------------------------------ every way to die */
+
+static void hold(struct hf_work *work, void *user) { /* until its node is gone */
+    (void)work;
+    (void)user;
+}
+
+static void add_native(struct stage_node *node) {
+    struct hf_type_options type = hf_type_native("code");
+    struct hf_error error;
+    hf_error_init(&error);
+    type.execution_timeout_ms = 0;
+    assert_int_equal(hfi_rulebook_add_async(node->book, &type, hold, NULL, &error), 0);
+}
+
+static void begin(size_t node) {
+    stage_begin(&world.stage, node, &world.options);
+    stage_advance(&world.stage, SECOND);
+}
+
+static void begin_with(const char *type) {
+    begin(0);
+    stage_enqueue(&world.stage, type, NULL);
+    stage_advance(&world.stage, SECOND);
+}
+
+/* That node is not heard of any more; the next one finds out. */
+static void lose(size_t node) {
+    world.stage.nodes[node].door.refuse = HF_EIO;
+    stage_advance(&world.stage, 300 * SECOND);
+}
+
+static void exhausted(void) {
+    world.shop = 503;
+    begin_with("order");
+    stage_advance(&world.stage, 10 * 3600 * SECOND);
+}
+
+static void permanent(void) {
+    begin_with("order");
+}
+
+static void timed_out(void) {
+    world.shop = 0;
+    world.types[0].execution_timeout_ms = 5 * SECOND;
+    begin_with("order");
+    stage_advance(&world.stage, 10 * 3600 * SECOND);
+}
+
+static void orphaned(void) {
+    static struct hf_curve_options once;
+    hf_curve_options_init(&once);
+    once.max_executions = 1;
+    world.options.curve = &once;
+    world.shop = 0;
+    begin_with("order");
+    begin(1);
+    lose(0);
+}
+
+/* On this stage a node only falls silent: this one's process is gone as well. */
+static void crashed(struct hfi_op *op, void *user) {
+    (void)user;
+    if (op->kind == HFI_OP_SWEEP)
+        ((struct hfi_op_sweep *)(void *)op)->crash = true;
+}
+
+static void crash_ceiling(void) {
+    static struct hf_curve_options soon;
+    hf_curve_options_init(&soon);
+    soon.max_executions = 10;
+    soon.curve_length = 1;
+    soon.curve_ms[0] = SECOND;
+    world.options.curve = &soon;
+    world.options.max_crashes = 1;
+    world.stage.prepare = add_native;
+    begin_with("code");
+    for (size_t node = 1; node < STAGE_NODES; node++) {
+        begin(node);
+        world.stage.nodes[node].door.hook = crashed;
+        lose(node - 1);
+    }
+}
+
+static void unknown_outcome(void) {
+    world.types[0].repeatable = false;
+    world.shop = 0;
+    begin_with("order");
+    begin(1);
+    lose(0);
+}
+
+static void given_up(void) {
+    hf_policy_options_init(&world.policy);
+    world.policy.give_up_after_ms = HOUR;
+    world.downstreams[0].policy = &world.policy;
+    begin(0);
+    hf_downstream_isolate(stage_downstream(&world.stage, 0, "shop"), 0, "gone");
+    stage_advance(&world.stage, 100);
+    stage_enqueue(&world.stage, "order", NULL);
+    stage_advance(&world.stage, HOUR + 200 * SECOND);
+}
+
+static void unknown_type(void) {
+    begin_with("nobodys");
+    stage_advance(&world.stage, HOUR);
+}
+
+static void wrong_payload(void) {
+    world.types[0].payload = HF_PAYLOAD_JSON;
+    begin(0);
+    put_order(NULL, 1);
+    stage_advance(&world.stage, SECOND);
+}
+
+static void rescued_unknown(void) {
+    world.shop = 0;
+    begin_with("order");
+    world.types[0] = world.types[1]; /* the others of that version do not know it */
+    world.options.type_count = 1;
+    begin(1);
+    lose(0);
+    stage_advance(&world.stage, HOUR);
+}
+
+static void copy_fails(void) { /* the copy is on its own a job that dies; nothing comes of that but its letter */
+    world.types[1] = stage_http("fix", "shop");
+    begin_with("order");
+    stage_advance(&world.stage, SECOND);
+}
+
+static void expired(void) {
+    struct hf_job_spec spec = hf_job_of("order", "x");
+    spec.run_at_us = world.stage.scheduler->ops->wall(world.stage.scheduler).us + 600 * 1000000;
+    spec.expires_at_us = spec.run_at_us + 1;
+    begin(0);
+    hf_downstream_isolate(stage_downstream(&world.stage, 0, "shop"), 0, "gone");
+    stage_put(&world.stage, &spec);
+    stage_advance(&world.stage, 2 * HOUR);
+}
+
+static void cancelled(void) {
+    world.shop = 0;
+    begin_with("order");
+    struct hfi_op_cancel op = {.id = 1, .actor = "ann", .reason = "", .now = world.stage.scheduler->ops->wall(world.stage.scheduler)};
+    assert_int_equal(stage_do(&world.stage, &op.op, HFI_OP_CANCEL), 0);
+    stage_advance(&world.stage, 60 * SECOND);
+}
+
+static const struct {
+    const char *name;
+    void (*go)(void);
+    const char *cause; /* NULL: it does not die */
+    enum hf_death_class death_class;
+    bool quarantined;
+    size_t letters;
+} routes[] = {
+    {"exhausted", exhausted, "exhausted", HF_DEATH_TRANSIENT_EXHAUSTED, false, 1},
+    {"permanent", permanent, "permanent", HF_DEATH_PERMANENT, false, 1},
+    {"timed out", timed_out, "exhausted", HF_DEATH_TRANSIENT_EXHAUSTED, false, 1},
+    {"orphaned", orphaned, "orphaned", HF_DEATH_TRANSIENT_EXHAUSTED, false, 1},
+    {"crash ceiling", crash_ceiling, "poison", HF_DEATH_POISON, false, 1},
+    {"outcome unknown", unknown_outcome, "outcome.unknown", HF_DEATH_PERMANENT, false, 1},
+    {"given up", given_up, "give_up", HF_DEATH_TRANSIENT_EXHAUSTED, false, 1},
+    {"unknown type", unknown_type, "unknown_type", HF_DEATH_POISON, true, 1},
+    {"wrong payload", wrong_payload, "payload", HF_DEATH_POISON, true, 1},
+    {"unknown type at the rescue", rescued_unknown, "unknown_type", HF_DEATH_POISON, true, 1},
+    {"its copy fails", copy_fails, "permanent", HF_DEATH_PERMANENT, false, 2},
+    {"expired", expired, NULL, HF_DEATH_PERMANENT, false, 0},
+    {"cancelled", cancelled, NULL, HF_DEATH_PERMANENT, false, 0},
+};
+
+static void tell_sinks(void) {
+    for (int i = 0; i < 2; i++) {
+        hf_sink_options_init(&world.sinks[i]);
+        world.sinks[i].collapse_ms = 0;
+        world.sinks[i].name = i == 0 ? "a" : "b";
+        world.sinks[i].url = i == 0 ? "https://alerts.example/hook-a" : "https://alerts.example/hook-b";
+    }
+    world.options.sinks = world.sinks;
+    world.options.sink_count = 2;
+    world.forwards[0] = world.forwards[1]; /* whatever dies is copied once */
+    world.forwards[0].source = NULL;
+    world.options.forward_count = 1;
+}
+
+static void check_route(size_t route) {
+    size_t letters = routes[route].letters;
+    struct hf_dead *dead = NULL;
+    for (int64_t id = 1; id <= (int64_t)letters; id++) {
+        assert_int_equal(world.stage.port->ops->get_dead(world.stage.port, id, &dead, NULL), 0);
+        if (id == 1) {
+            assert_int_equal(hf_dead_look(dead)->job_id, 1);
+            assert_int_equal(hf_dead_look(dead)->death_no, 1);
+            assert_string_equal(hf_dead_look(dead)->cause, routes[route].cause);
+            assert_int_equal(hf_dead_look(dead)->death_class, routes[route].death_class);
+            assert_int_equal(hf_dead_look(dead)->quarantined, routes[route].quarantined);
+            assert_int_equal(hf_dead_forward_count(dead), routes[route].quarantined ? 0 : 1);
+        }
+        hf_dead_free(dead);
+    }
+    assert_int_equal(world.stage.port->ops->get_dead(world.stage.port, (int64_t)letters + 1, &dead, NULL), HF_ENOENT);
+    assert_int_equal(stage_logged(&world.stage, "job.dead"), letters);
+    assert_int_equal(world.told[0], letters);
+    assert_int_equal(world.told[1], letters);
+    assert_int_equal(stage_jobs(&world.stage).alerts_unsent, 0);
+    uint64_t lines = 0;
+    for (size_t node = 0; node < STAGE_NODES; node++)
+        lines += world.stage.nodes[node].runner != NULL ? stage_counts(&world.stage, node).death_lines : 0;
+    assert_int_equal(lines, letters);
+}
+
+/* I79: whatever it dies of: one letter, one Error line, one message to each sink, one copy; what is no death has none. */
+static void every_way_to_die_is_told_once(void **state) {
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        print_message("- %s\n", routes[i].name);
+        tell_sinks();
+        routes[i].go();
+        stage_advance(&world.stage, 10 * SECOND);
+        check_route(i);
+        for (size_t node = 0; node < STAGE_NODES; node++)
+            world.stage.nodes[node].door.refuse = 0;
+        if (i + 1 < sizeof routes / sizeof *routes) {
+            close_world(state);
+            open_world(state);
+        }
+    }
+}
+
 /* What would only be found out at the first death is refused at the start [S2.27]. */
 static void a_target_that_is_not_there_is_refused(void **state) {
     (void)state;
@@ -328,6 +564,7 @@ int main(void) {
         TEST(a_store_that_refuses_a_death_gets_it_later),
         TEST(a_death_that_was_written_unheard_is_one),
         TEST(a_node_that_dies_leaves_its_deaths_to_another),
+        TEST(every_way_to_die_is_told_once),
         TEST(a_target_that_is_not_there_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

@@ -4,6 +4,8 @@
  */
 #include "runner_stage.h"
 
+#include <sqlite3.h>
+
 #include <string.h>
 
 #include "base/alloc.h"
@@ -240,6 +242,137 @@ static void nothing_in_flight_is_lapsed(void **state) {
     stage_close(&world.stage);
 }
 
+/* ------------------------------------------------------------------ a letter that the store refuses for good */
+
+static const char *refused_detail(const struct hfi_op *op) {
+    return op->kind == HFI_OP_APPLY ? ((const struct hfi_op_apply *)(const void *)op)->event.detail : NULL;
+}
+
+/* The memory store refuses nothing by itself: its door does, any end, or those that have a detail. */
+static void refuse_some(struct hfi_op *op, void *user) {
+    struct stage_door *door = &world.stage.nodes[0].door;
+    const char *detail = refused_detail(op);
+    bool whole = user != NULL, end = op->kind == HFI_OP_APPLY || op->kind == HFI_OP_SWEEP;
+    door->refuse = end && (whole || (detail != NULL && *detail)) ? HF_ETOOBIG : 0;
+}
+
+static void change_file(const char *statement) {
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(world.stage.path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, statement, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", statement, sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+static void refuse_letters(bool whole) {
+    if (world.stage.path[0] == '\0') {
+        world.stage.nodes[0].door.hook = refuse_some;
+        world.stage.nodes[0].door.hook_user = whole ? &world : NULL;
+        return;
+    }
+    change_file(whole ? "CREATE TRIGGER no BEFORE INSERT ON dead_letters BEGIN SELECT RAISE(ABORT, 'never'); END"
+                      : "CREATE TRIGGER no BEFORE INSERT ON dead_letters WHEN ifnull(NEW.detail, '') <> '' BEGIN "
+                        "SELECT RAISE(ABORT, 'too much'); END");
+}
+
+static void take_letters(void) {
+    world.stage.nodes[0].door.hook = NULL;
+    world.stage.nodes[0].door.refuse = 0;
+    if (world.stage.path[0] != '\0')
+        change_file("DROP TRIGGER no");
+}
+
+/* Dies with a message longer than a letter's: the whole of it is its detail. */
+static void die_at_length(struct hf_work *work, void *user) {
+    static char text[9000];
+    (void)user;
+    memset(text, 'x', sizeof text - 1);
+    hf_work_finish(work, hf_work_permanent(work, "novel.long", text));
+}
+
+static void add_novel(struct stage_node *node) {
+    struct hf_type_options type = hf_type_native("novel");
+    assert_int_equal(hfi_rulebook_add_async(node->book, &type, die_at_length, NULL, NULL), 0);
+}
+
+/* One job that dies at once, with two sinks to tell. */
+static int64_t kill_one(bool sqlite, bool whole, uint32_t max_executions) {
+    static struct hf_sink_options sinks[2];
+    open_world();
+    if (sqlite) {
+        stage_close(&world.stage);
+        stage_open_sqlite(&world.stage, decide, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        hf_sink_options_init(&sinks[i]);
+        sinks[i].collapse_ms = 0;
+        sinks[i].name = i == 0 ? "a" : "b";
+        sinks[i].url = "https://alerts.example/x";
+    }
+    world.options.sinks = sinks;
+    world.options.sink_count = 2;
+    world.stage.prepare = add_novel;
+    world.step = hfi_script_status(10, 404);
+    stage_begin(&world.stage, 0, &world.options);
+    stage_advance(&world.stage, 1000);
+    refuse_letters(whole);
+    struct hf_job_spec spec = hf_job_of("novel", "payload");
+    spec.max_executions = max_executions;
+    int64_t id = stage_put(&world.stage, &spec);
+    stage_advance(&world.stage, 500);
+    return id;
+}
+
+static void check_letters(size_t count, const char *cause, const char *error_type) {
+    struct hf_dead *dead = NULL;
+    assert_int_equal(stage_jobs(&world.stage).dead_letters_open, count);
+    assert_int_equal(stage_jobs(&world.stage).alerts_unsent, 2 * count); /* the peer says 404 to them, too */
+    assert_int_equal(stage_logged(&world.stage, "job.dead"), count);
+    if (count == 0)
+        return;
+    assert_int_equal(world.stage.port->ops->get_dead(world.stage.port, 1, &dead, NULL), 0);
+    assert_string_equal(hf_dead_look(dead)->cause, cause);
+    assert_string_equal(hf_dead_look(dead)->error_type, error_type);
+    assert_string_equal(hf_dead_look(dead)->detail, "");
+    hf_dead_free(dead);
+}
+
+/* S0.18, C8: what is too much for the store goes without its detail: a letter, a line and the alerts all the same. */
+static void a_letter_that_is_too_much_goes_without_its_detail(void **state) {
+    (void)state;
+    for (int sqlite = 0; sqlite < 2; sqlite++) {
+        int64_t id = kill_one(sqlite, false, 0);
+        assert_int_equal(stage_state(&world.stage, id), HF_JOB_DEAD);
+        assert_int_equal(stage_logged(&world.stage, "job.refused"), sqlite ? 0 : 1); /* SQLite's drops it itself */
+        assert_int_equal(stage_logged(&world.stage, "job.lost_outcome"), 0);
+        check_letters(1, "permanent", "novel.long");
+        take_letters();
+        stage_close(&world.stage);
+    }
+}
+
+/* S0.18, S0.32d, C8: refused in every form it is said aloud, whole; there is no letter and no alert that tells half of it. */
+static void a_letter_that_is_refused_for_ever_is_said_aloud(void **state) {
+    (void)state;
+    for (int sqlite = 0; sqlite < 2; sqlite++) {
+        int64_t id = kill_one(sqlite, true, 1);
+        assert_int_equal(stage_logged(&world.stage, "job.refused"), 1);
+        assert_int_equal(stage_logged(&world.stage, "job.lost_outcome"), 1);
+        const char *line = stage_last(&world.stage, "job.lost_outcome");
+        assert_non_null(strstr(line, "novel.long"));
+        assert_non_null(strstr(line, "xxxxxxxxxxxxxxxxxxxx"));
+        stage_advance(&world.stage, 10 * TWO_BEATS);
+        assert_int_equal(stage_state(&world.stage, id), HF_JOB_RUNNING); /* it is kept, and tried again */
+        assert_int_equal(stage_logged(&world.stage, "job.lost_outcome"), 1);
+        check_letters(0, NULL, NULL);
+        take_letters();
+        stage_advance(&world.stage, 2 * TWO_BEATS);
+        assert_int_equal(stage_state(&world.stage, id), HF_JOB_DEAD); /* of its last execution nobody knows how it ended */
+        check_letters(1, "orphaned", "orphaned");
+        stage_close(&world.stage);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_outcome_refused_for_good_is_retried_on_the_curve),
@@ -248,6 +381,8 @@ int main(void) {
         cmocka_unit_test(a_claim_that_was_stored_unheard_is_taken_back),
         cmocka_unit_test(a_claim_on_its_way_is_waited_for),
         cmocka_unit_test(what_runs_or_is_being_written_is_left_alone),
+        cmocka_unit_test(a_letter_that_is_too_much_goes_without_its_detail),
+        cmocka_unit_test(a_letter_that_is_refused_for_ever_is_said_aloud),
         cmocka_unit_test(nothing_in_flight_is_lapsed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

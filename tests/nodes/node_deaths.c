@@ -144,14 +144,23 @@ static int64_t begin_task(uint32_t canary, double rate) {
     return id;
 }
 
-static size_t tasks(void) {
+static size_t tasks(bool running) {
     struct hf_redrive_filter filter;
     struct hf_redrive_list *list;
     hf_redrive_filter_init(&filter);
     must(hf_redrive_list_open(store, &filter, &list, &wrong), "tasks");
-    size_t count = hf_redrive_list_count(list);
+    size_t count = 0;
+    for (size_t i = 0; i < hf_redrive_list_count(list); i++)
+        count += !running || hf_redrive_list_at(list, i)->state == HF_REDRIVE_RUNNING;
     hf_redrive_list_free(list);
     return count;
+}
+
+/* A task that waits for its rate alone lets a node end: what is next is for later. */
+static void work_off(const char *sink, bool again) {
+    do
+        run_redrives(sink);
+    while (again && tasks(true) > 0);
 }
 
 /* In the order of the first time, and only what is not there yet. */
@@ -159,12 +168,12 @@ static void redrives(const char *sink, bool again) {
     mended = true;
     import_letters();
     redrive_first(again);
-    if (tasks() == 0)
+    if (tasks(false) == 0)
         begin_task(2, 100);
-    run_redrives(sink);
-    if (tasks() == 1) /* what died once more */
+    work_off(sink, again);
+    if (tasks(false) == 1) /* what died once more */
         begin_task(0, 0);
-    run_redrives(sink);
+    work_off(sink, again);
 }
 
 /* ------------------------------------------------------------------ storms */
