@@ -9,18 +9,20 @@ import common
 
 COUNTS = {'B': 33, 'W': 12, 'R': 24, 'A': 8, 'L': 8, 'F': 9, 'V': 15}
 SYSTEMS = {
-    0: [*range(1, 12), *range(12, 24), *range(28, 33), 35, 36],
-    1: [*range(1, 27), 29],
-    2: [*range(1, 22), *range(23, 30), 31, 32, 33, 36],
-    3: [*range(2, 16), 17, 20, 22, 23],
-    4: [*range(1, 10), 11, 12, 13, 14],
+    0: [*range(1, 33), 35, 36],
+    1: [*range(1, 30)],
+    2: [*range(1, 37)],
+    3: [*range(2, 16), 17, 19, 20, 22, 23],
+    4: [*range(1, 10), *range(11, 16)],
 }
 RUNNER = 96
-# Lines I that belong to what is not there yet.
+# S4.10 (a user with the operator's token alone reads and replays, a viewer cannot) waits for the dashboard: without it whoever
+# may read the store's file may do both. Its other half, hostile text read safely, is I65 and I66. S2.35's Grafana waits for /metrics.
+# Lines I that belong to what is not there yet. I84 and I85 have their halves without a dashboard: pages are bounded and texts escaped in
+# tests/unit/test_views.c; a bulk redrive refused without its number in tests/cli/cases/dead_task.t.
 LATER = {
     'the store on PostgreSQL': [10, 22, 23, 71, 72],  # 10: a store that can stall
     'schedules': [31, 49, *range(52, 61), 94],
-    'the dashboard': [84, 85],
     'fuzzing of the parsers of schedules and protocols': [86],
 }
 

@@ -3,6 +3,7 @@
  * `holdfast dead redrive`: new jobs from dead letters, by id, or by filter as a task (redrive_task.c). Must never redrive everything because somebody
  * left the filter out, nor stop at one that was settled meanwhile. The main thread's.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "program/commands/commands.h"
@@ -15,7 +16,7 @@ static const struct hfi_flag flags[] = {
     {.name = "actor", .kind = HFI_FLAG_TEXT, .value = "A", .help = "who does it", .required = true},
     {.name = "reason", .kind = HFI_FLAG_TEXT, .value = "R", .help = "why, for the record"},
     HFI_DEAD_FILTER_FLAGS,
-    {.name = "all", .kind = HFI_FLAG_SWITCH, .help = "every dead letter, without a filter"},
+    {.name = "all", .kind = HFI_FLAG_SWITCH, .help = "every dead letter, without a filter; needs --expect"},
     {.name = "payload", .kind = HFI_FLAG_BYTES, .value = "P", .help = "a corrected payload; the original stays on the row; needs --new-key"},
     {.name = "file", .kind = HFI_FLAG_TEXT, .value = "F", .help = "the corrected payload from a file, or - for stdin"},
     {.name = "new-key", .kind = HFI_FLAG_SWITCH, .help = "a new idempotency key: the downstream may do it twice"},
@@ -123,6 +124,22 @@ static void try_filter(struct redrive *redrive, struct hf_dead_filter *filter) {
     } while (filter->after_id > 0);
 }
 
+/* Everything at once is never done without its number: it was looked at, then [I85]. */
+static int refuse_uncounted(const struct redrive *redrive, const struct hf_dead_filter *filter) {
+    struct hf_dead_group_list *list = NULL;
+    struct hf_error error;
+    hf_error_init(&error);
+    if (hf_dead_group_list_open(redrive->session.store, filter, &list, &error) != 0)
+        return hfi_complain(&error);
+    unsigned long long count = hf_dead_group_list_total(list);
+    hf_dead_group_list_free(list);
+    error.code = HF_ESTATE;
+    snprintf(error.what, sizeof error.what, "redrive");
+    snprintf(error.why, sizeof error.why, "--all would take %llu dead letter%s", count, count == 1 ? "" : "s");
+    snprintf(error.fix, sizeof error.fix, "look at them with --dry-run, then add --expect %llu", count);
+    return hfi_complain(&error);
+}
+
 static int begin_task(struct redrive *redrive, const struct hfi_options *options, const struct hf_dead_filter *filter,
                       struct hf_redrive_options *wish) {
     wish->filter = filter;
@@ -130,6 +147,8 @@ static int begin_task(struct redrive *redrive, const struct hfi_options *options
     wish->reason = redrive->action.reason;
     wish->new_key = redrive->action.new_key;
     wish->force = redrive->action.force;
+    if (hfi_flag(options, "all")->given && wish->expect < 0)
+        return refuse_uncounted(redrive, filter);
     return hfi_redrive_many(&redrive->session, wish, hfi_flag(options, "detach")->given);
 }
 
@@ -223,8 +242,9 @@ const struct hfi_command hfi_command_dead_redrive = {
     .arguments = "[ID...]",
     .summary = "Makes new jobs from dead letters and marks those as redriven",
     .about = "By ids, by filters, or --all; many are a task of the store, oldest first: when this command is interrupted, nodes go on\n"
-             "with it, and `dead task cancel` ends it. The new job has the same idempotency key, so that work that was done after all is not\n"
-             "done twice. A settled dead letter is refused, and one whose payload is cut without a whole one (exit 4).",
+             "with it, and `dead task cancel` ends it. How many there are is said first, on stderr; --all is refused without --expect N, the\n"
+             "number that you saw. The new job has the same idempotency key, so that work that was done after all is not done twice. A\n"
+             "settled dead letter is refused, and one whose payload is cut without a whole one (exit 4).",
     .example = "holdfast dead redrive --error-type http.503 --actor ada --reason 'payments is back' --dry-run\n"
                "holdfast dead redrive --type charge --actor ada --canary 5 --rate 10/s --stop-at 20%\n"
                "holdfast dead redrive 3 --actor ada --payload '{\"amount\":7}' --new-key",

@@ -129,9 +129,7 @@ static int work(struct run *run) {
     struct hf_error error;
     int64_t wait_ms = 0;
     bool told = false;
-    int code = look(run);
-    if (code != 0)
-        return code;
+    int code = 0;
     hfi_progress_start(&progress, "redriven", run->view->total);
     while (code == 0 && wait_ms >= 0) {
         hf_error_init(&error);
@@ -173,7 +171,12 @@ int hfi_redrive_many(struct hfi_session *session, const struct hf_redrive_option
     hf_error_init(&error);
     if (hf_redrive_start(session->store, redrive, &run.id, &error) != 0)
         return hfi_complain(&error);
-    int code = detach ? look(&run) : work(&run);
+    int code = look(&run);
+    if (code == 0 && !detach) {
+        if (redrive->expect < 0) /* nobody has said that they know it [I85] */
+            fprintf(stderr, "holdfast: task %lld: %llu dead letters to redrive\n", (long long)run.id, (unsigned long long)run.view->total);
+        code = work(&run);
+    }
     if (code == 0)
         code = print_end(run.view);
     hf_redrive_list_free(run.list);

@@ -49,6 +49,7 @@ $ holdfast dead redrive --type flaky --actor ada --dry-run
 ~ dead letter \d would be redriven
 1 would be redriven, 0 refused
 $ holdfast dead redrive --type flaky --actor ada --reason 'fixed' --json
+! holdfast: task 1: 1 dead letters to redrive
 ~ \{"task":1,"state":"done","total":1,"redriven":1,"refused":0,.*"actor":"ada","reason":"fixed","type":"flaky",.*\}
 $ holdfast dead list --type flaky --status redriven --json
 ~ .*"status":"redriven".*"settled_by":"ada","settled_reason":"fixed".*"new_job_id":6.*
@@ -74,7 +75,7 @@ $ holdfast dead resolve $(holdfast dead list --type unknown_type --json | sed 's
 ~ dead letter \d resolved
 $ holdfast dead discard $(holdfast dead list --type bad --json | sed 's/.*\[{"id":\([0-9]*\),.*/\1/') --json
 ~ \{"id":\d,"status":"discarded"\}
-$ holdfast dead redrive --all --actor ada
+$ holdfast dead redrive --all --actor ada --expect 1
 1 redriven, 0 refused
 $ holdfast dead list --json
 {"items":[],"next":null}

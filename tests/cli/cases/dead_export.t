@@ -53,3 +53,22 @@ $ holdfast --store sqlite:third.db dead import wrong
 [2]
 $ holdfast --store sqlite:third.db dead list --json
 {"items":[],"next":null}
+# Parts of 100: where the store fails in the third one, two are kept, it is said so, and the same file goes on without doubles (I75).
+$ for i in $(seq 250); do head -1 letters | sed "s/\(\"origin\":\"\)[^\"]*/\1elsewhere-$i/; s/\"job_id\":1/\"job_id\":null/"; done > many; wc -l < many
+250
+$ : | holdfast --store sqlite:parts.db dead import
+0 imported, 0 were there already
+$ python3 -c "import sqlite3; d = sqlite3.connect('parts.db'); d.execute('CREATE TRIGGER no BEFORE INSERT ON dead_letters WHEN NEW.origin = \'elsewhere-230\' BEGIN SELECT RAISE(ABORT, \'no\'); END')"
+$ holdfast --store sqlite:parts.db dead import many --actor ada
+~! \{.*"event":"store.rollback".*
+~! holdfast: .*parts.db: no .*
+! holdfast: 200 were imported before it; import the file again, those are known then
+[4]
+$ python3 -c "import sqlite3; d = sqlite3.connect('parts.db'); print(d.execute('SELECT count(*), count(DISTINCT origin) FROM dead_letters').fetchone()); d.execute('DROP TRIGGER no')"
+(200, 200)
+$ holdfast --store sqlite:parts.db dead import many --actor ada
+50 imported, 200 were there already
+$ holdfast --store sqlite:parts.db dead import many --actor ada
+0 imported, 250 were there already
+$ python3 -c "import sqlite3; d = sqlite3.connect('parts.db'); print(d.execute('SELECT count(*), count(DISTINCT origin) FROM dead_letters').fetchone())"
+(250, 250)

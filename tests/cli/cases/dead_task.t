@@ -23,6 +23,12 @@ $ grep -c '"event":"redrive.ended","task":1,"state":"stopped"' log
 # Mended, and again: the canary first, then all others in the same run.
 $ touch ok
 # I85: not without the count that was looked at; nothing is begun then.
+$ holdfast dead redrive --all --actor ada
+! holdfast: redrive: --all would take 6 dead letters (look at them with --dry-run, then add --expect 6)
+[4]
+$ holdfast dead task list --json | grep -c '"task":2'
+0
+[1]
 $ holdfast dead redrive --all --actor ada --expect 5
 ! holdfast: redrive: there are 6 dead letters, not 5 (look at them again, and expect so many)
 [4]
@@ -45,7 +51,7 @@ ended at           TIME
 $ holdfast dead task cancel 2
 ! holdfast: redrive task: 2 is already done
 [4]
-$ holdfast dead redrive --all --actor ada --detach
+$ holdfast dead redrive --all --actor ada --expect 0 --detach
 task 3: 0 dead letters to redrive
 $ holdfast dead task cancel 3 --actor bob --reason 'not now'
 task 3 cancelled; what it redrove stays redriven
