@@ -14,6 +14,7 @@
 #include "guard.h"
 #include "http.h"
 #include "job.h"
+#include "ladder.h"
 #include "log.h"
 #include "measured.h"
 #include "once.h"

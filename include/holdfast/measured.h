@@ -49,6 +49,14 @@ struct hf_measured;
 /* What this process has measured and not yet given to a store; without a runner that is all of it. HF_EINVAL, HF_ENOMEM. Any
    thread. */
 HF_API int hf_downstream_measured(struct hf_downstream *downstream, struct hf_measured **measured, struct hf_error *error);
+/*
+ * What a store keeps of it since `since_us` (µs UTC, by whole hours; a week at most), of all nodes; a node tells it once a
+ * minute and when it drains. `key`: the downstream's name; of an unknown one all is empty. HF_EINVAL, HF_ENOMEM, errors of
+ * the store. Not on the loop or writer thread.
+ */
+HF_API int hf_store_measured(struct hf_store *store, const char *key, int64_t since_us, struct hf_measured **measured,
+                             struct hf_error *error);
+HF_API uint64_t hf_measured_hours(const struct hf_measured *measured); /* in which something was measured; 0 not of a store */
 HF_API void hf_measured_free(struct hf_measured *measured); /* NULL is fine */
 
 /* How many ended so; saturating. */

@@ -191,9 +191,10 @@ HF_API int hf_store_isolate_downstream(struct hf_store *store, const char *key, 
 HF_API int hf_store_close_downstream(struct hf_store *store, const char *key, struct hf_error *error);
 
 /*
- * How long the phases of a downstream's attempts took, each by itself (guard.h), and the attempts in whole: those that ended
- * an execution of the newest jobs, up to 5,000 executions of any downstream, whichever node ran them. Calls that no job
- * made are in no store. Since 0.1.
+ * How long the phases of a downstream's attempts took, each by itself (guard.h), and the attempts in whole, whichever node
+ * made them: of the last week, as far as they ended by themselves (measured.h has more of them). Where nothing of that is
+ * kept, as of one host of a `per_host` downstream: those that ended an execution of the newest jobs, up to 5,000
+ * executions of any downstream. Since 0.1.
  */
 struct hf_phases_view {
     uint32_t size;

@@ -12,7 +12,6 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "jobs/store/sqlite.h"
-#include "resilience/phase_histograms.h"
 #include "sim/memory_store.h"
 
 #define PAYLOAD_CEILING (64u << 20)
@@ -226,30 +225,6 @@ int hf_store_list_downstreams(struct hf_store *store, struct hf_downstream_list 
     *list = NULL;
     int code = hfi_store_may_block(store, "hf_store_list_downstreams", error);
     return code != 0 ? code : store->port->ops->list_downstreams(store->port, list, error);
-}
-
-int hf_store_look_phases(struct hf_store *store, const char *key, struct hf_phases_view *view, struct hf_error *error) {
-    if (!key || !view || view->size < sizeof view->size)
-        return hfi_fail(error, HF_EINVAL, "phases", "call hf_phases_view_init first", "no name, or no view");
-    int code = hfi_store_may_block(store, "hf_store_look_phases", error);
-    if (code != 0)
-        return code;
-    struct hfi_phase_tally *tally = hfi_alloc(sizeof *tally);
-    if (!tally)
-        return hfi_fail(error, HF_ENOMEM, "phases", NULL, "out of memory");
-    code = store->port->ops->look_phases(store->port, key, hfi_phases_tally, tally, error);
-    if (code == 0) {
-        struct hf_phases_view whole = {
-            .resolve = hfi_latency_look(&tally->phases.resolve),
-            .connect = hfi_latency_look(&tally->phases.connect),
-            .tls = hfi_latency_look(&tally->phases.tls),
-            .first_byte = hfi_latency_look(&tally->phases.first_byte),
-            .total = hfi_latency_look(&tally->total),
-        };
-        give(view, view->size, &whole, (uint32_t)sizeof whole);
-    }
-    hfi_free(tally);
-    return code;
 }
 
 int hf_store_doctor(struct hf_store *store, hf_doctor_fn report, void *user, struct hf_error *error) {

@@ -43,6 +43,10 @@ int hf_downstream_measured(struct hf_downstream *downstream, struct hf_measured 
     return 0;
 }
 
+uint64_t hf_measured_hours(const struct hf_measured *measured) {
+    return measured != NULL ? measured->hours : 0;
+}
+
 static bool known(const struct hf_measured *measured, enum hf_phase phase) {
     return measured != NULL && (int)phase >= 0 && phase < HF_PHASES;
 }

@@ -53,6 +53,11 @@ struct hf_latency_view hfi_latency_look(const struct hfi_histogram *histogram) {
                                     hfi_histogram_quantile(histogram, 950), hfi_histogram_quantile(histogram, 990)};
 }
 
+struct hf_latency_view hfi_latency_of(const struct hfi_spread *spread) {
+    return (struct hf_latency_view){hfi_spread_total(spread), hfi_spread_quantile(spread, 0.5),
+                                    hfi_spread_quantile(spread, 0.95), hfi_spread_quantile(spread, 0.99)};
+}
+
 void hfi_phases_look(const struct hfi_phase_histograms *histograms, struct hf_downstream_view *view) {
     const struct hf_latency_view none = {0, -1, -1, -1};
     view->resolve = histograms != NULL ? hfi_latency_look(&histograms->resolve) : none;

@@ -7,6 +7,7 @@
 #include "holdfast/guard.h"
 #include "resilience/histogram.h"
 #include "resilience/outcome.h"
+#include "resilience/spread.h"
 
 /* How long each phase of the attempts took by itself, µs. Made when the first attempt with phases ends. */
 struct hfi_phase_histograms {
@@ -19,6 +20,8 @@ struct hfi_phase_tally {
     struct hfi_histogram total;
 };
 void hfi_phases_tally(const struct hfi_phases *phases, void *tally); /* a struct hfi_phase_tally */
+/* The same of what a store keeps of all attempts. */
+struct hf_latency_view hfi_latency_of(const struct hfi_spread *spread);
 struct hf_latency_view hfi_latency_look(const struct hfi_histogram *histogram);
 
 /* Was any phase reached? Attempts of guarded functions know none. */

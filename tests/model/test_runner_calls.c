@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "jobs/views.h"
 #include "resilience/downstream.h"
+#include "resilience/measured.h"
+
 static int64_t wall(struct world *world) {
     return world->stage.scheduler->ops->wall(world->stage.scheduler).us;
 }
@@ -434,8 +436,61 @@ static void parked_jobs_give_up_in_the_end(void **state) {
     assert_int_equal(stage_logged(&world.stage, "job.dead"), 40);
     stage_close(&world.stage);
 }
+/* ------------------------------------------------------------------ what attempts took */
+
+static bool add_row(int64_t hour, const void *bytes, size_t length, void *user) {
+    (void)hour;
+    return hfi_measured_add(user, bytes, length) == 0;
+}
+
+/* How many attempts ended so, as stored. */
+static uint64_t stored(struct world *world, enum hf_fate fate) {
+    struct hf_measured *measured;
+    assert_int_equal(hfi_measured_new(&measured), 0);
+    assert_int_equal(world->stage.port->ops->look_measured(world->stage.port, "shop", 0, add_row, measured, NULL), 0);
+    uint64_t count = hf_measured_count(measured, HF_PHASE_ATTEMPT, fate);
+    hf_measured_free(measured);
+    return count;
+}
+
+/* Every attempt, short retries too, once a minute and with the drain; what the store refuses is told the next time. */
+static void what_attempts_took_comes_into_the_store(void **state) {
+    (void)state;
+    static struct world world;
+    open_world(&world);
+    world.step = hfi_script_status(30, 503);
+    stage_begin(&world.stage, 0, &world.options);
+    stage_advance(&world.stage, 1000);
+    stage_enqueue(&world.stage, "order", NULL);
+    stage_advance(&world.stage, 50 * SECOND);
+    uint64_t tries = hfi_scripted_started(world.stage.scripted);
+    assert_true(tries >= 1);
+    assert_int_equal(stored(&world, HF_FATE_FAILED), 0); /* rarely */
+    assert_int_equal(world.stage.nodes[0].door.seen[HFI_OP_MEASURE], 0);
+    stage_advance(&world.stage, 15 * SECOND);
+    assert_in_range(stored(&world, HF_FATE_FAILED), tries, hfi_scripted_started(world.stage.scripted));
+    assert_int_equal(world.stage.nodes[0].door.seen[HFI_OP_MEASURE], 1);
+    world.stage.nodes[0].door.refuse = HF_EIO;
+    world.stage.nodes[0].door.refuse_kinds = UINT64_C(1) << HFI_OP_MEASURE;
+    world.step = hfi_script_status(70, 200);
+    stage_enqueue(&world.stage, "order", NULL);
+    stage_advance(&world.stage, 70 * SECOND);
+    assert_true(world.stage.nodes[0].door.seen[HFI_OP_MEASURE] >= 2);
+    assert_int_equal(stored(&world, HF_FATE_ENDED), 0);
+    world.stage.nodes[0].door.refuse = 0;
+    uint64_t before = world.stage.nodes[0].door.seen[HFI_OP_MEASURE];
+    stage_drain(&world.stage, 0);
+    stage_advance(&world.stage, 1000);
+    assert_true(stage_over(&world.stage, 0));
+    assert_int_equal(world.stage.nodes[0].door.seen[HFI_OP_MEASURE], before + 1);
+    assert_true(stored(&world, HF_FATE_ENDED) >= 1);
+    assert_int_equal(stored(&world, HF_FATE_ENDED) + stored(&world, HF_FATE_FAILED), hfi_scripted_started(world.stage.scripted));
+    stage_close(&world.stage);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_attempts_took_comes_into_the_store),
         cmocka_unit_test(the_curve_is_ridden_to_its_end),
         cmocka_unit_test(a_permanent_failure_dies_at_once),
         cmocka_unit_test(an_outage_parks_jobs_and_the_ramp_lets_them_go),

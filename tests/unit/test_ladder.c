@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-#include "resilience/survival.h"
+#include "holdfast/ladder.h"
+#include "resilience/measured.h"
 #include "seed.h"
 
 static struct hfi_spread ended, cut, uncut;
@@ -194,11 +195,116 @@ static void a_little_later(void **state) {
     assert_int_equal(later.reached, HFI_LATER_LEAST - 1);
 }
 
+/* ------------------------------------------------------------------ suggestions */
+
+static struct hf_measured *measured;
+static struct hf_policy_options policy;
+static struct hf_suggestion suggestion;
+
+static struct hfi_spread *spread(enum hf_phase phase, enum hf_fate fate) {
+    return &measured->spreads[hfi_measured_at(phase, fate)];
+}
+
+static int make_measured(void **state) {
+    (void)state;
+    hf_policy_options_init(&policy);
+    hf_suggestion_init(&suggestion);
+    return hfi_measured_new(&measured);
+}
+
+static int free_measured(void **state) {
+    (void)state;
+    hf_measured_free(measured);
+    return 0;
+}
+
+static void suggest(double keep) {
+    hfi_measured_settle(measured);
+    assert_int_equal(hf_ladder_suggest(measured, &policy, keep, &suggestion), 0);
+}
+
+static void too_few_are_said_and_nothing_is_guessed(void **state) {
+    (void)state;
+    hfi_spread_add(spread(HF_PHASE_ATTEMPT, HF_FATE_ENDED), 5000, 2994);
+    suggest(0.999);
+    assert_int_equal(suggestion.attempt.basis, HF_BASIS_TOO_FEW);
+    assert_int_equal(suggestion.attempt.samples, 2994);
+    assert_true(suggestion.attempt.quantile_us == -1 && suggestion.attempt.kept_now == -1);
+    assert_int_equal(suggestion.attempt.needed, 2995);
+    assert_int_equal(suggestion.attempt.value_ms, policy.attempt_timeout_ms);
+    assert_int_equal(suggestion.connect.basis, HF_BASIS_TOO_FEW);
+    assert_int_equal(suggestion.connect.samples, 0);
+    assert_int_equal(hf_policy_check(&suggestion.policy, NULL, NULL), 0);
+    assert_int_equal(hf_ladder_suggest(measured, &policy, 0, &suggestion), HF_EINVAL);
+    assert_int_equal(hf_ladder_suggest(measured, &policy, 1, &suggestion), HF_EINVAL);
+    assert_int_equal(hf_ladder_suggest(measured, &policy, NAN, &suggestion), HF_EINVAL);
+}
+
+static void a_limit_that_cuts_too_much_is_raised_a_step(void **state) {
+    (void)state;
+    struct hf_cut by = {.size = sizeof by};
+    policy.attempt_timeout_ms = 1000;
+    policy.connect_timeout_ms = 1000;
+    hfi_spread_add(spread(HF_PHASE_ATTEMPT, HF_FATE_ENDED), 500000, 9000);
+    hfi_spread_add(spread(HF_PHASE_ATTEMPT, HF_FATE_ENDED), 900000, 500);
+    hfi_spread_add(spread(HF_PHASE_ATTEMPT, HF_FATE_CUT_ATTEMPT), 1002000, 500);
+    hfi_spread_add(spread(HF_PHASE_ATTEMPT, HF_FATE_CUT_CONNECT), 1002000, 100); /* says nothing of this limit */
+    suggest(0.99);
+    assert_int_equal(suggestion.attempt.basis, HF_BASIS_CUT);
+    assert_int_equal(suggestion.attempt.value_ms, 1500);
+    assert_true(fabs(suggestion.attempt.kept_now - 0.95) < 1e-9);
+    assert_int_equal(suggestion.attempt.samples, 10000);
+    assert_int_equal(hf_ladder_cut(measured, &policy, HF_FATE_CUT_ATTEMPT, &by), 0);
+    assert_int_equal(by.attempts, 10100);
+    assert_int_equal(by.cut, 500);
+    assert_int_equal(by.reached, 1000);
+    assert_int_equal(by.ended, 500);
+    assert_true(by.later == 0.5 && by.low > 0.46 && by.high < 0.54);
+    assert_int_equal(hf_ladder_cut(measured, &policy, HF_FATE_CUT_CONNECT, &by), 0);
+    assert_true(by.cut == 100 && by.later == -1);
+    assert_int_equal(hf_ladder_cut(measured, &policy, HF_FATE_ENDED, &by), HF_EINVAL);
+}
+
+/* Whatever was measured: what is proposed is a ladder by the rules of `holdfast check`, and keeps what it was asked for. */
+static void what_is_suggested_is_a_ladder_that_keeps_the_share(void **state) {
+    (void)state;
+    struct hfi_random random;
+    hfi_random_seed(&random, test_seed("suggest"));
+    int rounds = getenv("HF_FULL") ? 1000 : 60, kept = 0;
+    for (int round = 0; round < rounds; round++) {
+        struct model model = any_model(&random);
+        double keep = hfi_random_below(&random, 2) ? 0.99 : 0.95;
+        model.scale *= 100; /* 0.1 to 100 s */
+        memset(measured, 0, sizeof *measured);
+        hf_policy_options_init(&policy);
+        policy.retry_max = (uint32_t)hfi_random_below(&random, 4);
+        measured->hours = 1 + hfi_random_below(&random, 100);
+        double limit = (double)policy.attempt_timeout_ms * 1000;
+        for (int i = 0; i < 3000; i++) {
+            double us = draw(&model, &random);
+            hfi_spread_add(spread(HF_PHASE_ATTEMPT, us <= limit ? HF_FATE_ENDED : HF_FATE_CUT_ATTEMPT),
+                           (int64_t)ceil(us <= limit ? us : limit), 1);
+            hfi_spread_add(spread(HF_PHASE_SETUP, HF_FATE_ENDED), (int64_t)(us / 20), 1);
+        }
+        suggest(keep);
+        assert_int_equal(hf_policy_check(&suggestion.policy, NULL, NULL), 0);
+        assert_true(suggestion.policy.connect_timeout_ms <= suggestion.policy.attempt_timeout_ms);
+        if (suggestion.attempt.basis == HF_BASIS_MEASURED) /* as it should */
+            kept += over_by(&model, (double)suggestion.attempt.value_ms * 1000) >= keep;
+        else
+            kept += suggestion.attempt.basis == HF_BASIS_CUT && over_by(&model, limit) < keep + 0.02;
+    }
+    assert_true(kept >= rounds * 85 / 100); /* 95 of 100 expected */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_binomial_is_the_known_one), cmocka_unit_test(so_many_samples_are_needed),
         cmocka_unit_test(nothing_was_seen),              cmocka_unit_test(the_bound_keeps_the_share),
         cmocka_unit_test(cut_samples_are_not_lost),      cmocka_unit_test(a_little_later),
+        cmocka_unit_test_setup_teardown(too_few_are_said_and_nothing_is_guessed, make_measured, free_measured),
+        cmocka_unit_test_setup_teardown(a_limit_that_cuts_too_much_is_raised_a_step, make_measured, free_measured),
+        cmocka_unit_test_setup_teardown(what_is_suggested_is_a_ladder_that_keeps_the_share, make_measured, free_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

@@ -83,6 +83,7 @@ void hfi_drain_check(struct hfi_runner *runner) {
     if (runner->writing > 0)
         return;
     hfi_beat_stop(runner);
+    hfi_measurer_last(runner);
     if (runner->out > 0 || runner->claiming || runner->round_out || hfi_desk_keeps(&runner->desk))
         return; /* the writer has something of ours */
     if (runner->alerts != NULL && !hfi_alerts_stopped(runner->alerts))

@@ -238,6 +238,12 @@ struct hfi_runner {
     bool redrive_wanted; /* some task is due, or may be */
     bool redrive_open;   /* some task has not ended */
     uint64_t redrive_ends; /* jobs that had ended here when it was last asked */
+    struct hfi_op_measure measure_op;
+    struct hfi_packed measured;       /* on its way to the store */
+    struct hf_downstream *measure_of; /* whose; a reference while the operation is out */
+    size_t measure_site;              /* the next one to be looked at */
+    struct hf_mono measured_at;       /* when the last turn began */
+    bool measure_out, measure_ended;  /* ended: the last turn, of a drain, has begun */
     struct hfi_op_quarantine quarantine_op;
     bool nodes_out, sweep_out, expire_out, prune_out, unused_out, quarantine_out, absent_out;
     bool looked; /* a NODES answer came: it is known who lives */
@@ -401,6 +407,10 @@ int64_t hfi_share_ready_at_us(const struct hfi_site *site); /* monotonic: when t
 void hfi_share_round(struct hfi_runner *runner); /* after a round was admitted: asks for what is missing, gives back */
 void hfi_share_forget(struct hfi_runner *runner); /* under a new node id */
 void hfi_share_stop(struct hfi_runner *runner);
+
+/* measurer.c */
+void hfi_measurer_round(struct hfi_runner *runner);
+void hfi_measurer_last(struct hfi_runner *runner); /* all jobs are stored: what is not yet told of their attempts */
 
 /* probe.c */
 bool hfi_probe_asks(const struct hfi_site *site, enum hf_breaker_state state); /* are requests its probes, not jobs? */

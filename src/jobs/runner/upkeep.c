@@ -295,6 +295,7 @@ static void round_fired(struct hfi_timer *timer, void *user) {
     hfi_tidy_round(runner);
     hfi_readmit_round(runner);
     hfi_redriver_round(runner);
+    hfi_measurer_round(runner);
 }
 
 void hfi_upkeep_begin(struct hfi_runner *runner) {
