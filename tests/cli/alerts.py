@@ -6,6 +6,8 @@ another one is up [S2.35]; and `holdfast alert list`."""
 import http.server
 import json
 import os
+import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
 from smtp import Smtp
+from watch import Watch
 
 program = os.path.abspath(sys.argv[1])
 
@@ -170,6 +173,46 @@ def one_of_two():
         expect((down, server.mail), (server.mail is None) == (down == 'mail'))
 
 
+def each_for_itself():
+    """S0.26 S0.27: all sinks hang, and two of three; jobs go on all the same, and each sink's rows are what its own sink made of them."""
+    silent, rest = socket.create_server(('127.0.0.1', 0), backlog=64), 'timeout: 60s}, collapse: none'
+    for up in ((), ('hook',), ('ops',), ('file',)):
+        server = Smtp(None if 'ops' in up else {'greeting': 'hang'})
+        hook = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Hook)
+        hook.got, hook.answer = [], 204
+        threading.Thread(target=hook.serve_forever, daemon=True).start()
+        port = hook.server_port if 'hook' in up else silent.getsockname()[1]
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, 'holdfast.yaml'), 'w') as file:
+                file.write('store: sqlite:jobs.db\njobs: {bad: {kind: exec, command: [/bin/false], max_executions: 1}, ok: {kind: noop}}\n' +
+                           'alerts: {ops: {mail: {server: "smtp://127.0.0.1:%d", from: a@example.org, to: [b@example.org], tls: none, %s}, '
+                           'hook: {webhook: {url: "http://127.0.0.1:%d/", %s}, file: {command: {run: [%s], %s}}\n'
+                           % (server.port, rest, port, rest, '/bin/true' if 'file' in up else '/bin/sleep, "1000"', rest))
+
+            def ask(sql):
+                with sqlite3.connect(os.path.join(folder, 'jobs.db'), timeout=20) as db:
+                    return dict(db.execute(sql).fetchall())
+
+            def sent():
+                return ask('SELECT sink, count(*) FROM alerts WHERE state = 1 GROUP BY sink')
+            jobs = '{"type":"bad"}\n' * 20 + '{"type":"ok"}\n' * 300
+            subprocess.run([program, 'enqueue', '--ndjson', '-'], cwd=folder, input=jobs, text=True, capture_output=True, check=True)
+            with open(os.path.join(folder, 'log'), 'w') as log:
+                node = subprocess.Popen([program, 'run'], cwd=folder, stdout=log, stderr=log)
+            watch = Watch(folder, node)
+            watch.until('jobs', lambda: ask('SELECT state, count(*) FROM jobs GROUP BY state') == {3: 300, 4: 20})
+            watch.until('sinks', lambda: sent() == {name: 20 for name in up})
+            tried = ask('SELECT sink, count(*) FROM alerts WHERE state = 0 AND tries = 1 AND error_type IS NULL GROUP BY sink')
+            expect((up, tried), set(tried) <= {'ops', 'hook', 'file'} - set(up))
+            node.terminate()
+            node.terminate()
+            expect('end', node.wait(60) == 0)
+            with open(os.path.join(folder, 'log')) as log:
+                expect('no try has ended', 'alert.failed' not in log.read())
+        hook.shutdown()
+        expect((up, len(hook.got)), len(hook.got) == (20 if 'hook' in up else 0))
+
+
 def commands():
     with tempfile.TemporaryDirectory() as folder:
         script, found = os.path.join(folder, 'take'), os.path.join(folder, 'found')
@@ -224,6 +267,6 @@ def listed():
         expect('filter', len(json.loads(call('alert', 'list', '--json', '--state', 'sent'))['items']) == 1)
 
 
-for part in (mails, refusals, protected, one_of_two, commands, refused, listed):
+for part in (mails, refusals, protected, one_of_two, each_for_itself, commands, refused, listed):
     part()
 print('ok')
