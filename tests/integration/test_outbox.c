@@ -39,6 +39,13 @@ static size_t letters(struct hf_store *store) {
     return found;
 }
 
+static _Atomic size_t death_lines;
+static void count_deaths(enum hf_log_level level, const char *event, const char *fields, void *user) {
+    (void)fields;
+    (void)user;
+    death_lines += level == HF_LOG_ERROR && strcmp(event, "job.dead") == 0;
+}
+
 /* Each test has files of its own. */
 static struct {
     char application[600], store[600];
@@ -246,9 +253,12 @@ static void rows_that_cannot_be_jobs_die_once_and_keep_nobody(void **state) { /*
         insert("(type, payload) VALUES ('fine', 'x')", strlen("(type, payload) VALUES ('fine', 'x')"));
     }
     assert_int_equal(stage_sql(here.db, "CREATE TABLE again AS SELECT * FROM holdfast_outbox"), 0);
+    death_lines = 0;
+    hf_log_set(HF_LOG_ERROR, count_deaths, NULL);
     struct hfi_relay_view view = stage_relay_all(here.application, here.jobs, book);
     assert_int_equal(view.relayed, MALFORMED);
     assert_int_equal(view.poisoned, MALFORMED);
+    assert_int_equal(death_lines, MALFORMED); /* I79, S0.23: the way to die that no job has */
     assert_int_equal(pending(here.jobs), MALFORMED);
     assert_int_equal(letters(here.jobs), MALFORMED);
     for (size_t i = 0; i < MALFORMED; i++)
@@ -260,6 +270,8 @@ static void rows_that_cannot_be_jobs_die_once_and_keep_nobody(void **state) { /*
     /* Delivered again, as after a crash or from a restored file: nothing new. */
     assert_int_equal(stage_sql(here.db, "INSERT INTO holdfast_outbox SELECT * FROM again"), 0);
     stage_relay_all(here.application, here.jobs, book);
+    hf_log_set(HF_LOG_WARNING, NULL, NULL);
+    assert_int_equal(death_lines, MALFORMED);
     assert_int_equal(count(here.db, "SELECT count(*) FROM holdfast_outbox"), 0);
     assert_int_equal(pending(here.jobs), MALFORMED);
     assert_int_equal(letters(here.jobs), MALFORMED);
