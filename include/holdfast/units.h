@@ -35,6 +35,11 @@ HF_API char *hf_time_print(int64_t wall_us, char *text);
 
 /* Valid UTF-8 (no surrogates, nothing overlong) without NUL, as every text that holdfast stores has to be? */
 HF_API bool hf_text_valid(const char *bytes, size_t length);
+/*
+ * Does a character begin at `text` that steers what shows it: C0, DEL, C1, an override or isolate of direction? Its bytes,
+ * at most 3 of `length`, and if asked its code; 0: none does. Any thread. Since 0.1.
+ */
+HF_API size_t hf_text_steers(const char *text, size_t length, unsigned *code);
 
 HF_END
 

@@ -78,8 +78,9 @@ struct trial {
     char error_type[64];
 };
 
-static void tried(const char *error_type, void *user) {
+static void tried(const char *error_type, const char *had, void *user) {
     struct trial *trial = user;
+    (void)had;
     trial->over = true;
     hfi_text_copy(trial->error_type, sizeof trial->error_type, error_type ? error_type : "");
     trial->loop->ops->stop(trial->loop);

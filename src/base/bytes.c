@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "holdfast/units.h"
 
 void hfi_bytes_init(struct hfi_bytes *bytes, size_t max) {
     static char empty[1]; /* never written: room is 0 */
@@ -117,11 +118,18 @@ void hfi_bytes_json_n(struct hfi_bytes *bytes, const char *text, size_t length) 
         size_t plain = 0; /* from here on nothing was added yet */
         for (size_t i = 0; i < cleaned; i++) {
             char room[8];
+            unsigned code;
+            size_t steers = hf_text_steers(clean + i, cleaned - i, &code);
             const char *escaped = escape(clean[i], room);
+            if (steers > 1) { /* C1, overrides of direction: for terminals, as DEL is */
+                snprintf(room, sizeof room, "\\u%04x", code & 0xffff);
+                escaped = room;
+            }
             if (!escaped)
                 continue;
             hfi_bytes_add(bytes, clean + plain, i - plain);
             hfi_bytes_text(bytes, escaped);
+            i += steers > 1 ? steers - 1 : 0;
             plain = i + 1;
         }
         hfi_bytes_add(bytes, clean + plain, cleaned - plain);

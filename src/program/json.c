@@ -87,8 +87,26 @@ void hfi_json_bytes(json_t *object, const char *key, const void *data, size_t le
     hfi_release(text);
 }
 
+/* What JSON may hold as it is, and what steers a terminal all the same (hf_text_steers). Only in strings: escaped. */
+static int write_json(const char *text, size_t length, void *user) {
+    size_t from = 0;
+    (void)user;
+    for (size_t at = 0; at < length; at++) {
+        unsigned code;
+        size_t bytes = hf_text_steers(text + at, length - at, &code);
+        if (bytes == 0)
+            continue;
+        fwrite(text + from, 1, at - from, stdout);
+        printf("\\u%04x", code);
+        at += bytes - 1;
+        from = at + 1;
+    }
+    fwrite(text + from, 1, length - from, stdout);
+    return ferror(stdout) ? -1 : 0;
+}
+
 void hfi_print_json(json_t *value) {
-    if (json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12)) != 0 && !ferror(stdout))
+    if (json_dump_callback(value, write_json, NULL, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12)) != 0 && !ferror(stdout))
         hfi_grow(NULL, (size_t)-1);
     putchar('\n');
     json_decref(value);

@@ -44,13 +44,22 @@ enum hfi_exit hfi_exit_of(int code) {
     }
 }
 
+/* Without the beginning of a code point at its end: here, or before it came here, it was cut to some room. */
+static size_t whole(const char *text, size_t length) {
+    size_t lead = length;
+    while (lead > 0 && length - lead < 3 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80)
+        lead--;
+    unsigned char first = lead > 0 ? (unsigned char)text[lead - 1] : 0;
+    size_t wants = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    return length - lead + 1 < wants ? lead - 1 : length;
+}
+
 char *hfi_printable(char *to, size_t room, const char *from) {
     size_t at = 0;
     for (; *from && room > 0; from++) {
-        unsigned char byte = (unsigned char)*from;
-        /* C0, DEL, and C1 as UTF-8 (0xc2 0x80…0x9f) can steer a terminal. */
-        bool c1 = byte == 0xc2 && (unsigned char)from[1] >= 0x80 && (unsigned char)from[1] <= 0x9f;
-        if (byte >= 0x20 && byte != 0x7f && !c1) {
+        unsigned code;
+        size_t bytes = hf_text_steers(from, strnlen(from, 3), &code);
+        if (bytes == 0) {
             if (at + 1 >= room)
                 break;
             to[at++] = *from;
@@ -58,13 +67,10 @@ char *hfi_printable(char *to, size_t room, const char *from) {
         }
         if (at + 7 >= room)
             break;
-        at += (size_t)snprintf(to + at, room - at, "\\u%04x", c1 ? (unsigned char)from[1] : byte);
-        from += c1;
+        at += (size_t)snprintf(to + at, room - at, "\\u%04x", code);
+        from += bytes - 1;
     }
-    while (at > 0 && *from && ((unsigned char)*from & 0xc0) == 0x80 && ((unsigned char)to[at - 1] & 0x80)) {
-        at--; /* cut on a code point */
-        from--;
-    }
+    at = whole(to, at);
     if (room > 0)
         to[at] = '\0';
     return to;

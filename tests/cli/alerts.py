@@ -6,6 +6,7 @@ another one is up [S2.35]; and `holdfast alert list`."""
 import http.server
 import json
 import os
+import quopri
 import socket
 import sqlite3
 import ssl
@@ -213,6 +214,131 @@ def each_for_itself():
         expect((up, len(hook.got)), len(hook.got) == (20 if 'hook' in up else 0))
 
 
+class Node:
+    """A folder with a configuration, in which commands are run."""
+
+    def __init__(self, folder, text):
+        self.folder = folder
+        with open(os.path.join(folder, 'holdfast.yaml'), 'w') as file:
+            file.write('store: sqlite:jobs.db\ndefaults: {max_executions: 1}\n' + text)
+
+    def call(self, *words):
+        done = subprocess.run([program, *words], cwd=self.folder, capture_output=True, timeout=60)
+        expect((words, done.stderr), done.returncode == 0)
+        return done.stdout
+
+    def no_waiting(self):
+        """What failed is due at once."""
+        with sqlite3.connect(os.path.join(self.folder, 'jobs.db')) as db:
+            db.execute('UPDATE alerts SET next_at_us = 0 WHERE state = 0')
+        db.close()
+
+
+def put_off():
+    """One of two recipients took the mail, the other one is greylisted: the next try asks that one alone."""
+    server = Smtp({'RCPT': ['250 ok', '450 come back']})
+    with tempfile.TemporaryDirectory() as folder:
+        node = Node(folder, 'jobs: {bad: {kind: exec, command: [/bin/false]}}\n' + mail(server.port).replace('timeout: 1s', 'timeout: 10s'))
+        node.call('enqueue', 'bad')
+        node.call('run', '--until-idle')
+        expect(server.heard, [line for line in server.heard if line.startswith('RCPT')] == ['RCPT TO:<a@example.org>', 'RCPT TO:<b@example.org>'])
+        first, server.heard[:] = server.mail, []
+        node.no_waiting()
+        node.call('run', '--until-idle')
+        expect(server.heard, [line for line in server.heard if line.startswith('RCPT')] == ['RCPT TO:<b@example.org>'])
+        names = [[line for line in text.split('\r\n') if line.startswith('Message-ID')] for text in (first, server.mail)]
+        expect(names, names[0] == names[1] and len(names[0]) == 1)
+        row = json.loads(node.call('alert', 'list', '--json'))['items'][0]
+        expect(row, row['state'] == 'sent' and row['tries'] == 2)
+
+
+HOSTILE = (b'<script>alert(1)</script>\r\nBcc: evil@example.org\r\n\r\n.\r\nQUIT\r\n\x00nul \x1b[2J\x1b]0;title\x07 \xff\xfe\xed\xa0\x80 '
+           b'\xe2\x80\xaegpj \x9b31m {message} $(reboot) `id` \x7f\x08 \xc2\x9b31m end ')
+
+
+class Rude(http.server.BaseHTTPRequestHandler):
+    """Refuses every call with ten megabytes of what nobody should print."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get('Content-Length') or 0))
+        self.send_response(422)
+        self.send_header('X-Error', 'a<b>\x1b[31m'.replace('\x1b', ''))
+        self.end_headers()
+        try:
+            self.wfile.write(HOSTILE + '\u20ac'.encode() * 3500000)
+        except OSError:
+            pass
+
+    def log_message(self, *words):
+        pass
+
+
+def clean(what, text, lines=True):
+    """What a terminal may be given: UTF-8 without controls."""
+    try:
+        shown = text.decode()
+    except UnicodeDecodeError as why:
+        sys.exit("wrong: %s %s %r" % (what, why, text[max(0, why.start - 200):why.start + 100]))
+    bad = [char for char in shown if (ord(char) < 32 and char not in ('\n', '\t') ) or 127 <= ord(char) < 160]
+    expect((what, bad[:5], shown[:2000]), not bad)
+    return shown
+
+
+def hostile():
+    """S0.25 S0.27 I65 I66: error texts of every kind through the three sinks, the terminal and JSON, of exec and http jobs."""
+    server = Smtp()
+    servers = [http.server.ThreadingHTTPServer(('127.0.0.1', 0), kind) for kind in (Hook, Rude)]
+    hook, rude = servers
+    hook.got, hook.answer = [], 204
+    for one in servers:
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory() as folder:
+        script, take, taken = (os.path.join(folder, name) for name in ('shout', 'take', 'taken'))
+        with open(os.path.join(folder, 'noise'), 'wb') as file:
+            file.write(HOSTILE + '\u20ac'.encode() * 3500000 + HOSTILE)
+        for path, text in ((script, 'cat "$(dirname "$0")/noise" >&2; exit 3'), (take, '(echo "$1"; cat; echo) >> %s' % taken)):
+            with open(path, 'w') as file:
+                file.write('#!/bin/sh\n' + text + '\n')
+            os.chmod(path, 0o755)
+        node = Node(folder, 'downstreams: {shop: {url: "http://127.0.0.1:%d"}}\n'
+                    'jobs: {loud: {kind: exec, command: [%s]}, rude: {kind: http, downstream: shop, path: /}}\n' % (rude.server_port, script) +
+                    mail(server.port).replace('timeout: 1s}}}', 'timeout: 10s, subject: "{type} {message}"}, collapse: none}, '
+                                              'hook: {webhook: {url: "http://127.0.0.1:%d/"}, collapse: none}, '
+                                              'page: {command: {run: [%s, "{message}"], detail: true}, collapse: none}}'
+                                              % (hook.server_port, take)))
+        mails = []
+        for count, (kind, letter) in enumerate((('loud', '1'), ('rude', '2')), 1):
+            node.call('enqueue', kind)
+            node.call('run', '--until-idle')
+            mails.append(server.mail)
+            shown = clean(kind, node.call('dead', 'show', letter))
+            expect(shown, kind in shown)
+            clean(kind, node.call('dead', 'list'))
+            clean(kind, node.call('alert', 'list'))
+            clean(kind, node.call('job', 'show', letter))
+            listed = node.call('dead', 'list', '--json')
+            clean(kind, listed)
+            row = json.loads(listed)['items'][0]
+            expect(row, len(json.dumps(row).encode()) < 200000 and row['type'] == kind)
+            whole = json.loads(clean(kind, node.call('dead', 'show', letter, '--json')))
+            expect(str(whole)[:2000], '\ud800' not in str(whole) and '\x00' not in str(whole))
+            alerts = json.loads(clean(kind, node.call('alert', 'list', '--json')))['items']
+            expect(alerts, len(alerts) == 3 * count and all(row['state'] == 'sent' for row in alerts))
+        for kind, text in zip(('loud', 'rude'), mails):
+            head, body = text.split('\r\n\r\n', 1)
+            expect(head, not any(line.startswith(('Bcc', 'QUIT')) for line in head.split('\r\n')))
+            expect(text[:3000], all(len(line) <= 78 and line.isascii() and line.isprintable() for line in text.split('\r\n')))
+            clean(kind, quopri.decodestring(body.encode()).replace(b'\r', b''))
+            expect(len(text), len(text) < 100000)
+        expect(server.heard, len([line for line in server.heard if line.startswith('MAIL')]) == 2)
+        told = json.dumps(hook.got)
+        expect(told, len(hook.got) == 2 and 'script' not in told and 'evil' not in told)
+        with open(taken, 'rb') as file:
+            clean('command', file.read())
+    for one in servers:
+        one.shutdown()
+
+
 def commands():
     with tempfile.TemporaryDirectory() as folder:
         script, found = os.path.join(folder, 'take'), os.path.join(folder, 'found')
@@ -267,6 +393,6 @@ def listed():
         expect('filter', len(json.loads(call('alert', 'list', '--json', '--state', 'sent'))['items']) == 1)
 
 
-for part in (mails, refusals, protected, one_of_two, each_for_itself, commands, refused, listed):
+for part in (mails, refusals, put_off, hostile, protected, one_of_two, each_for_itself, commands, refused, listed):
     part()
 print('ok')

@@ -99,7 +99,12 @@ static void control_characters_do_not_reach_a_terminal(void **state) {
     (void)state;
     assert_string_equal(hfi_printable(text, sizeof text, "a\033[2Jb\nc\x7f"), "a\\u001b[2Jb\\u000ac\\u007f");
     assert_string_equal(hfi_printable(text, sizeof text, "\xc2\x9b"), "\\u009b");
+    assert_string_equal(hfi_printable(text, sizeof text, "\xe2\x80\xaegpj \xe2\x81\xa7"), "\\u202egpj \\u2067");
+    assert_string_equal(hfi_printable(text, sizeof text, "\xe2\x80\xa6\xe2\x80\x8f"), "\xe2\x80\xa6\xe2\x80\x8f");
     assert_string_equal(hfi_printable(text, 6, "ab\xc3\xa4\xe2\x82\xac"), "ab\xc3\xa4"); /* cut on a code point */
+    assert_string_equal(hfi_printable(text, sizeof text, "a\xe2\x82"), "a"); /* it was cut before it came here */
+    assert_string_equal(hfi_printable(text, sizeof text, "a\xf0\x9f\x92"), "a");
+    assert_string_equal(hfi_printable(text, sizeof text, "a\xe2\x82\xac"), "a\xe2\x82\xac");
 }
 
 static void spans_have_two_units(void **state) {

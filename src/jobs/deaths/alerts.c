@@ -27,7 +27,7 @@ struct slot {
     struct hfi_alert alert;
     struct hfi_sink_try *try;
     struct hfi_op_alert_end end;
-    char error_type[64];
+    char error_type[64], had[HFI_ALERT_HAD_MAX + 1];
     struct hfi_timer retry;
     bool writing;
     struct hf_mono taken_until; /* our claim of the row */
@@ -132,7 +132,7 @@ static void write_end(struct slot *slot) {
     hfi_writer_submit(pump->alerts->options.writer, op);
 }
 
-static void tried(const char *error_type, void *user) {
+static void tried(const char *error_type, const char *had, void *user) {
     struct slot *slot = user;
     struct pump *pump = slot->pump;
     struct hf_wall now = scheduler_of(pump)->ops->wall(scheduler_of(pump));
@@ -144,6 +144,9 @@ static void tried(const char *error_type, void *user) {
     end->epoch = slot->alert.epoch;
     end->now = now;
     end->error_type = slot->error_type;
+    if (had)
+        hfi_text_copy(slot->had, sizeof slot->had, had);
+    end->had = had ? slot->had : NULL;
     end->sent = error_type == NULL;
     if (!end->sent) {
         int64_t wait = hfi_alerts_wait_ms(slot->alert.tries);
@@ -171,7 +174,7 @@ static void send(struct pump *pump, const struct hfi_alert *alert, struct hf_mon
     hfi_timer_init(&slot->retry, retry_fired, slot);
     pump->used++;
     if (pump->sink->ops->send(pump->sink, &slot->alert, tried, slot, &slot->try) != 0)
-        tried("local.alert", slot);
+        tried("local.alert", NULL, slot);
     slot->alert.causes = NULL; /* they go with the look */
 }
 

@@ -81,7 +81,7 @@ static void on_end(struct hfi_watch *watch, unsigned events, void *user) {
     user = try->user;
     forget(try);
     if (done)
-        done(outcome.kind == HF_OUTCOME_SUCCESS ? NULL : outcome.error_type, user);
+        done(outcome.kind == HF_OUTCOME_SUCCESS ? NULL : outcome.error_type, NULL, user);
 }
 
 static void out_of_time(struct hfi_timer *timer, void *user) {
@@ -90,7 +90,7 @@ static void out_of_time(struct hfi_timer *timer, void *user) {
     (void)timer;
     try->done = NULL;
     kill(-try->pid, SIGKILL);
-    done("timeout.alert", try->user);
+    done("timeout.alert", NULL, try->user);
 }
 
 static void cancel(struct hfi_sink *self, struct hfi_sink_try *try) {

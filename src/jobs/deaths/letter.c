@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/base64.h"
+#include "holdfast/units.h"
 #include "jobs/deaths/render.h"
 #include "jobs/deaths/wording.h"
 
@@ -108,6 +109,11 @@ static void quoted(struct hfi_bytes *mail, const char *text) {
             column = 0;
             continue;
         }
+        size_t steers = byte == '\t' ? 0 : hf_text_steers(at, strnlen(at, 3), NULL);
+        if (steers > 0) { /* not even encoded: a reader may be a terminal */
+            byte = ' ';
+            at += steers - 1;
+        }
         bool last = at[1] == '\n' || at[1] == '\0';
         bool plain = byte > ' ' && byte <= '~' && byte != '=' && !(column == 0 && byte == '.');
         plain = plain || (byte == ' ' && !last);
@@ -121,7 +127,7 @@ static void quoted(struct hfi_bytes *mail, const char *text) {
             }
         }
         if (plain)
-            hfi_bytes_add(mail, at, 1);
+            hfi_bytes_print(mail, "%c", byte);
         else
             hfi_bytes_print(mail, "=%02X", byte);
         column += width;

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "holdfast/classify.h"
 #include "jobs/deaths/letter.h"
+#include "jobs/deaths/recipients.h"
 #include "jobs/deaths/sink.h"
 
 #define MAIL_MAX ((size_t)8 << 20)
@@ -49,10 +50,14 @@ struct hfi_sink_try {
     struct hfi_timer timer;
     int64_t budget_ms;
     _Atomic bool abandoned;
-    bool at_recipient; /* the command on its way is a RCPT */
+    struct hfi_recipients recipients; /* who need not be asked, and once the mail was taken: next time */
+    size_t asked[HFI_RECIPIENTS_MAX]; /* their places, in the order of this dialogue */
+    size_t asked_count, next_asked;
+    bool at_recipient; /* the command on its way is a RCPT, to asked[next_asked - 1] */
+    bool taken_in[HFI_RECIPIENTS_MAX]; /* answered for good, yes or no */
     int refused;       /* for good, the answer to one; 0 none */
     int put_off;       /* for now, the answer to one; 0 none */
-    char error_type[64];
+    char error_type[64], had[HFI_ALERT_HAD_MAX + 1];
 };
 
 /* ------------------------------------------------------------------ the dialogue, on the thread */
@@ -90,10 +95,15 @@ static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_s
 static int overhear(CURL *easy, curl_infotype kind, char *data, size_t length, void *user) {
     struct hfi_sink_try *try = user;
     (void)easy;
-    if (kind == CURLINFO_HEADER_OUT)
-        try->at_recipient = length >= 8 && strncasecmp(data, "RCPT TO:", 8) == 0;
-    else if (kind == CURLINFO_HEADER_IN && try->at_recipient && length >= 3 && (data[0] == '4' || data[0] == '5'))
-        *(data[0] == '4' ? &try->put_off : &try->refused) = (data[0] - '0') * 100 + (data[1] - '0') * 10 + (data[2] - '0');
+    if (kind == CURLINFO_HEADER_OUT) {
+        try->at_recipient = length >= 8 && strncasecmp(data, "RCPT TO:", 8) == 0 && try->next_asked < try->asked_count;
+        try->next_asked += try->at_recipient;
+    } else if (kind == CURLINFO_HEADER_IN && try->at_recipient && length >= 3) {
+        if (data[0] == '4' || data[0] == '5')
+            *(data[0] == '4' ? &try->put_off : &try->refused) =
+                (data[0] - '0') * 100 + (data[1] - '0') * 10 + (data[2] - '0');
+        try->taken_in[try->asked[try->next_asked - 1]] = data[0] != '4';
+    }
     return 0;
 }
 
@@ -146,8 +156,13 @@ static void judge(struct hfi_sink_try *try, CURLcode rc, long answer) {
         if (try->refused != 0)
             hfi_log(HF_LOG_WARNING, "alert.recipient_refused", HFI_S("sink", try->mail->sink.name),
                     HFI_I("answer", try->refused), NULL);
-        if (try->put_off != 0) /* greylisting: to be tried again, with the same id for those who have it */
+        if (try->put_off != 0) { /* greylisting: to be tried again, with those alone who have it not */
+            const struct hf_sink_options *options = try->mail->options;
             snprintf(try->error_type, sizeof try->error_type, "smtp.%d", try->put_off);
+            for (size_t i = 0; i < options->to_count; i++)
+                try->recipients.settled[i] = try->recipients.settled[i] || try->taken_in[i];
+            hfi_recipients_print(&try->recipients, options->to, options->to_count, try->had);
+        }
         return;
     }
     if (rc == CURLE_OPERATION_TIMEDOUT) {
@@ -190,6 +205,9 @@ static void talk(struct hfi_sink_try *try) {
     struct curl_slist *to = NULL;
     bool whole = easy != NULL;
     for (size_t i = 0; i < options->to_count && whole; i++) {
+        if (try->recipients.settled[i])
+            continue;
+        try->asked[try->asked_count++] = i;
         struct curl_slist *longer = curl_slist_append(to, options->to[i]);
         whole = longer != NULL;
         to = whole ? longer : to;
@@ -265,12 +283,13 @@ static void on_finished(struct hfi_watch *watch, unsigned events, void *user) {
         list = try->next;
         mail->scheduler->ops->disarm(mail->scheduler, &try->timer);
         hfi_sink_fn done = try->done;
-        char error_type[64];
+        char error_type[sizeof try->error_type], had[sizeof try->had];
         hfi_text_copy(error_type, sizeof error_type, try->error_type);
+        hfi_text_copy(had, sizeof had, try->had);
         user = try->user;
         free_try(try);
         if (done)
-            done(error_type[0] ? error_type : NULL, user);
+            done(error_type[0] ? error_type : NULL, had[0] ? had : NULL, user);
     }
 }
 
@@ -301,7 +320,7 @@ static void out_of_time(struct hfi_timer *timer, void *user) {
     (void)timer;
     abandon(try);
     if (done)
-        done("timeout.alert", whose);
+        done("timeout.alert", NULL, whose);
 }
 
 static int begin_try(struct hfi_sink *self, const struct hfi_alert *alert, hfi_sink_fn done, void *user,
@@ -316,6 +335,7 @@ static int begin_try(struct hfi_sink *self, const struct hfi_alert *alert, hfi_s
     try->user = user;
     try->budget_ms = self->budget_ms;
     hfi_timer_init(&try->timer, out_of_time, try);
+    hfi_recipients_read(&try->recipients, mail->options->to, mail->options->to_count, alert->had);
     hfi_bytes_init(&try->bytes, MAIL_MAX);
     hfi_letter(&try->bytes, mail->options, alert, scheduler->ops->wall(scheduler));
     struct hf_mono until = hfi_mono_after_ms(scheduler->ops->mono(scheduler), self->budget_ms);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "holdfast/units.h"
 #include "jobs/deaths/wording.h"
 
 static const char *const names[] = {"type",      "queue",      "downstream",     "error_type", "class",
@@ -121,12 +122,12 @@ static const char *text_of(enum field field, const struct hfi_alert *alert) {
 
 static void add(struct hfi_bytes *to, const char *value, size_t start, enum hfi_place place) {
     for (const char *at = value; *at; at++) {
-        unsigned char byte = (unsigned char)*at;
-        bool control = byte < 0x20 || byte == 0x7f;
-        bool kept = place == HFI_PLACE_TEXT && (byte == '\n' || byte == '\t');
-        if (control && !kept)
+        size_t steers = hf_text_steers(at, strnlen(at, 3), NULL);
+        bool kept = place == HFI_PLACE_TEXT && (*at == '\n' || *at == '\t');
+        if (steers > 0 && !kept) {
             hfi_bytes_add(to, " ", 1);
-        else if (place == HFI_PLACE_ARGUMENT && byte == '-' && to->length == start)
+            at += steers - 1;
+        } else if (place == HFI_PLACE_ARGUMENT && *at == '-' && to->length == start)
             hfi_bytes_add(to, "_", 1);
         else
             hfi_bytes_add(to, at, 1);

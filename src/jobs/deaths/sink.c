@@ -11,9 +11,8 @@
 
 #include "base/text.h"
 #include "jobs/deaths/letter.h"
+#include "jobs/deaths/recipients.h"
 #include "jobs/deaths/render.h"
-
-#define ADDRESSES_MAX 100
 
 const char *hf_sink_kind_name(int kind) {
     static const char *const names[] = {"webhook", "mail", "command"};
@@ -43,9 +42,9 @@ static int check_addresses(const struct hf_sink_options *options, struct hf_erro
     if (!hfi_is_address(options->from))
         return hfi_fail(error, HF_ECONFIG, options->name, "write one plain address, as holdfast@example.org",
                         options->from ? "from is no address" : "from is missing");
-    if (!options->to || options->to_count == 0 || options->to_count > ADDRESSES_MAX)
+    if (!options->to || options->to_count == 0 || options->to_count > HFI_RECIPIENTS_MAX)
         return hfi_fail(error, HF_ECONFIG, options->name, "write to: [ops@example.org]", "to has %zu addresses, not 1 to %d",
-                        options->to_count, ADDRESSES_MAX);
+                        options->to_count, HFI_RECIPIENTS_MAX);
     for (size_t i = 0; i < options->to_count; i++)
         if (!hfi_is_address(options->to[i]))
             return hfi_fail(error, HF_ECONFIG, options->name, "write plain addresses, as ops@example.org",

@@ -16,8 +16,11 @@
 struct hfi_sink;
 struct hfi_sink_try; /* of the sink */
 
-/* How a try ended: NULL = delivered, else a stable error type without secrets. Runs once, never inside send. */
-typedef void (*hfi_sink_fn)(const char *error_type, void *user);
+/*
+ * How a try ended: NULL = delivered, else a stable error type without secrets. `had`: what the next try finds in its alert;
+ * NULL: as it was. Runs once, never inside send.
+ */
+typedef void (*hfi_sink_fn)(const char *error_type, const char *had, void *user);
 
 struct hfi_sink_ops {
     /* 0, or HF_E… when nothing began (no callback). `alert` is borrowed for the call. */

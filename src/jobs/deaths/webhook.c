@@ -76,7 +76,7 @@ static void finish(struct hfi_sink_try *try, const char *error_type) {
     hfi_sink_fn done = try->done;
     void *user = try->user;
     free_try(try);
-    done(error_type, user);
+    done(error_type, NULL, user);
 }
 
 static void answered(const struct hfi_attempt_facts *facts, void *user) {
