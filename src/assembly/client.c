@@ -254,10 +254,6 @@ struct hfi_transport *hfi_client_transport(struct hf_client *client) {
     return client->transport;
 }
 
-struct hfi_scheduler *hfi_client_scheduler(struct hf_client *client) {
-    return client->scheduler;
-}
-
 static void free_client(struct hf_client *client) {
     hfi_caller_free(client->caller);
     if (client->transport)

@@ -15,6 +15,5 @@ int hfi_client_borrow(struct hfi_scheduler *scheduler, const struct hf_downstrea
                       struct hf_client **client, struct hf_error *error);
 struct hfi_caller *hfi_client_caller(struct hf_client *client); /* borrowed; on the scheduler's thread */
 struct hfi_transport *hfi_client_transport(struct hf_client *client); /* the same; for requests that no breaker guards */
-struct hfi_scheduler *hfi_client_scheduler(struct hf_client *client);
 
 #endif

@@ -187,7 +187,7 @@ static void drop_first(const struct hfi_merge *merge, struct hfi_merge_line *lin
         sift_down(merge, line->places, line->heap);
 }
 
-/* Budgets never grow: who has none left is out, and keeps its head for hfi_merge_waits. */
+/* Budgets never grow: who has none left is out. */
 static bool has_turn(const struct hfi_merge *merge, struct hfi_merge_line *line) {
     while (line->heap > 0 && hfi_merge_room(merge, line->places[0]) == 0)
         drop_first(merge, line);
@@ -282,10 +282,6 @@ void hfi_merge_took(struct hfi_merge *merge, size_t at, uint32_t count, const st
     }
     lane->head = *head;
     sift_down(merge, taker->places, taker->heap);
-}
-
-bool hfi_merge_waits(const struct hfi_merge *merge, size_t lane) {
-    return merge->lanes[lane].state != OUT;
 }
 
 void hfi_merge_turns(const struct hfi_merge *merge, struct hfi_merge_queue *queues, size_t queue_count) {

@@ -88,8 +88,6 @@ void hfi_merge_found(struct hfi_merge *merge, size_t lane, const struct hfi_merg
 /* What was taken of the lane that had the turn, and its next head; NULL: it has none. */
 void hfi_merge_took(struct hfi_merge *merge, size_t lane, uint32_t count, const struct hfi_merge_head *head);
 
-/* Has the lane a head that was not taken, or was it never looked at? */
-bool hfi_merge_waits(const struct hfi_merge *merge, size_t lane);
 /* Where the turns of the queues stand. */
 void hfi_merge_turns(const struct hfi_merge *merge, struct hfi_merge_queue *queues, size_t queue_count);
 

@@ -575,6 +575,7 @@ struct hfi_store {
     const struct hfi_store_ops *ops;
     struct hf_store_options options;
     char uuid[40];
+    int64_t budget_us; /* the writer's word before a commit: who waits for it wants an answer by then; 0 whenever */
 };
 
 #endif

@@ -6,7 +6,8 @@
  *
  * A store that is busy for now is tried again with growing pauses; the group goes back to the head of the queue
  * meanwhile, so a beat that comes in still goes first. After HFI_WRITER_PATIENCE_MS without any success groups are
- * answered HF_EBUSY at their first try, so that nobody waits longer than that for bad news.
+ * answered HF_EBUSY at their first try, so that nobody waits longer than that for bad news: it counts from the beginning
+ * of the first try, which may have taken all of it, and no later try is given more than what is left.
  */
 #include "jobs/writer.h"
 
@@ -21,6 +22,7 @@
 #define BATCH_ROWS 4096 /* 3.5: no transaction of more than 5,000 rows */
 #define PAUSE_FIRST_MS 5
 #define PAUSE_LONGEST_MS 500
+#define TRY_MS 100 /* no try is begun that would have less than this */
 
 struct hfi_writer {
     struct hfi_store *store;
@@ -38,7 +40,7 @@ struct hfi_writer {
     struct hfi_op *batch[HFI_WRITER_BATCH_OPS];
     size_t count;
     bool committing;
-    struct hf_mono busy_since; /* first refusal since the last success; 0 none */
+    struct hf_mono busy_since; /* when the first try began that was refused since the last success; 0 none */
     int64_t pause_ms;          /* before the next try; 0 = not busy */
 };
 
@@ -93,15 +95,23 @@ static bool refused_for_now(const struct hfi_writer *writer) {
     return writer->count > 0;
 }
 
+/* What is left of the patience, for a try that begins now. Once it is over a group has none of those in it who waited. */
+static int64_t patience_us(const struct hfi_writer *writer, struct hf_mono now) {
+    int64_t whole = hfi_ms_to_us(HFI_WRITER_PATIENCE_MS);
+    int64_t spent = writer->busy_since.us == 0 ? 0 : hfi_sub(now.us, writer->busy_since.us);
+    return spent < whole ? whole - spent : whole;
+}
+
 /* True: try the group again after pause_ms. */
-static bool be_patient(struct hfi_writer *writer, struct hf_mono now) {
+static bool be_patient(struct hfi_writer *writer, struct hf_mono began, struct hf_mono now) {
     bool first = writer->busy_since.us == 0;
     if (first)
-        writer->busy_since = now;
+        writer->busy_since.us = began.us == 0 ? 1 : began.us;
     writer->pause_ms = first ? PAUSE_FIRST_MS : writer->pause_ms * 2;
     if (writer->pause_ms > PAUSE_LONGEST_MS)
         writer->pause_ms = PAUSE_LONGEST_MS;
-    bool patient = hfi_sub(now.us, writer->busy_since.us) < hfi_ms_to_us(HFI_WRITER_PATIENCE_MS);
+    int64_t next_us = hfi_add(now.us, hfi_ms_to_us(writer->pause_ms + TRY_MS));
+    bool patient = hfi_sub(next_us, writer->busy_since.us) <= hfi_ms_to_us(HFI_WRITER_PATIENCE_MS);
     if (first)
         hfi_log(HF_LOG_DEBUG, "store.busy", HFI_S("kind", writer->store->ops->kind), NULL);
     if (!patient)
@@ -162,10 +172,11 @@ static void commit(struct hfi_writer *writer) {
     writer->committing = true;
     for (size_t i = 0; i < writer->count; i++)
         writer->batch[i]->code = 0;
+    writer->store->budget_us = patience_us(writer, began);
     writer->store->ops->commit(writer->store, writer->batch, writer->count);
     struct hf_mono ended = now_of(writer);
     bool busy = refused_for_now(writer);
-    bool again = busy && be_patient(writer, ended);
+    bool again = busy && be_patient(writer, began, ended);
     if (!busy) {
         writer->busy_since.us = 0;
         writer->pause_ms = 0;

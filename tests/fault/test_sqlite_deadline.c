@@ -125,6 +125,51 @@ static void i10_what_is_cut_is_not_there_and_what_is_not_is(void **state) {
     store->base.ops->close(&store->base);
 }
 
+static int64_t looks; /* at the clock: a second passes between two */
+static struct hf_mono counted(void) {
+    return (struct hf_mono){++looks * 1000000};
+}
+
+/* I10: 10 s are the bound of a whole group, not of each try of it: here one of its operations is refused, so that each is
+ * tried alone, and several of them stall. Who waits for less is answered by then. */
+static void i10_a_group_has_one_deadline(void **state) {
+    (void)state;
+    char path[600];
+    struct hfi_sqlite *store = open_hasty("group.db", path, sizeof path);
+    struct hfi_put items[6] = {0};
+    struct hfi_op_put puts[6];
+    struct hfi_op *ops[6];
+    assert_int_equal(run_sql(path, "CREATE VIEW endless AS " ENDLESS "; CREATE TRIGGER stall BEFORE INSERT ON job_specs WHEN "
+                                   "new.correlation_id = 'stall' BEGIN SELECT count(*) FROM endless; END; CREATE TRIGGER "
+                                   "refuse BEFORE INSERT ON job_specs WHEN new.correlation_id = 'refuse' BEGIN SELECT "
+                                   "raise(ROLLBACK, 'no'); END"),
+                     SQLITE_OK);
+    for (size_t i = 0; i < 6; i++) {
+        items[i].job = plain_job("a", T0);
+        items[i].job.correlation_id = i == 0 ? "refuse" : i < 5 ? "stall" : "fine";
+        puts[i] = (struct hfi_op_put){.op = {.kind = HFI_OP_PUT}, .items = &items[i], .count = 1};
+        ops[i] = &puts[i].op;
+    }
+    store->deadline.limit_us = 10000000;
+    store->deadline.now = counted;
+    looks = 0;
+    store->base.ops->commit(&store->base, ops, 6);
+    assert_in_range(looks, 10, 15); /* the start, ten seconds, and one look of each that stalls and came later */
+    assert_true(puts[0].op.code != 0 && puts[0].op.code != HF_EBUSY);
+    for (size_t i = 1; i < 5; i++)
+        assert_int_equal(puts[i].op.code, HF_EBUSY);
+    assert_int_equal(puts[5].op.code, 0); /* it is short */
+    assert_int_equal(ask_number(path, "SELECT count(*) FROM jobs"), 1);
+    looks = 0;
+    store->base.budget_us = 3000000;
+    store->base.ops->commit(&store->base, &ops[1], 1);
+    assert_in_range(looks, 3, 5);
+    assert_int_equal(puts[1].op.code, HF_EBUSY);
+    store->deadline.now = NULL;
+    store->base.ops->close(&store->base);
+    assert_null(broken_invariant(path));
+}
+
 /* ------------------------------------------------------------------ a runner */
 
 static struct {
@@ -210,6 +255,7 @@ int main(void) {
         cmocka_unit_test(i10_a_doctor_may_take_its_time),
         cmocka_unit_test(i10_a_transaction_that_is_cut_leaves_nothing_and_comes_again),
         cmocka_unit_test(i10_what_is_cut_is_not_there_and_what_is_not_is),
+        cmocka_unit_test(i10_a_group_has_one_deadline),
         cmocka_unit_test(i10_a_runner_goes_on_after_its_claims_were_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

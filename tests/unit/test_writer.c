@@ -25,6 +25,8 @@ struct notes {
     bool gate_closed, inside;
     int busy; /* that many commits answer HF_EBUSY; -1 = all */
     int code; /* of every op, when not busy */
+    struct hfi_scheduler *stalls; /* virtual time: a busy commit beyond `quick` takes as long as it may; NULL none */
+    int quick;
     size_t sizes[NOTES], groups, ops;
     int64_t seen[NOTES * 4]; /* node of each op, in order */
     uint64_t kept;           /* calls of housekeep */
@@ -41,6 +43,8 @@ static void note_commit(struct hfi_store *self, struct hfi_op **ops, size_t coun
     while (notes->gate_closed)
         pthread_cond_wait(&notes->moved, &notes->lock);
     notes->inside = false;
+    if (notes->stalls != NULL && notes->quick-- <= 0) /* a statement without an end, and the store's own limit on it */
+        hfi_virtual_stand_still(notes->stalls, self->budget_us < 10000000 ? self->budget_us / 1000 : 10000);
     bool busy = notes->busy != 0;
     if (notes->busy > 0)
         notes->busy--;
@@ -299,6 +303,37 @@ static void patience_ends_after_its_bound(void **state) {
     scheduler->ops->close(scheduler);
 }
 
+/* I10: a group whose statement stalls is answered 10 s after its first try began, in whichever try the stall comes. */
+static void a_stall_is_given_up_after_ten_seconds_in_all_I10(void **state) {
+    (void)state;
+    for (int quick = 0; quick < 40; quick++) {
+        static struct notes notes;
+        struct hfi_op_leave op, late;
+        struct hfi_scheduler *scheduler = NULL;
+        begin(&notes);
+        notes.busy = -1;
+        notes.code = HF_EBUSY;
+        notes.quick = quick;
+        assert_int_equal(hfi_virtual_new((struct hf_mono){0}, (struct hf_wall){0}, &scheduler), 0);
+        notes.stalls = scheduler;
+        assert_int_equal(hfi_writer_new_on(&notes.store, scheduler, &notes.writer), 0);
+        prepare(&op, &notes, 1, false);
+        hfi_writer_submit(notes.writer, &op.op);
+        while (notes.answered == 0)
+            hfi_virtual_advance(scheduler, 1);
+        assert_in_range(scheduler->ops->mono(scheduler).us, 9300000, 10001000);
+        int64_t before_us = scheduler->ops->mono(scheduler).us;
+        prepare(&late, &notes, 2, false); /* whoever comes then has a whole try of its own, and no second one */
+        hfi_writer_submit(notes.writer, &late.op);
+        while (notes.answered == 1)
+            hfi_virtual_advance(scheduler, 1);
+        assert_true(notes.quick >= 0 || notes.store.budget_us == 10000000);
+        assert_in_range(scheduler->ops->mono(scheduler).us - before_us, 0, 10501000); /* the pause aside */
+        hfi_writer_close(notes.writer);
+        scheduler->ops->close(scheduler);
+    }
+}
+
 static void hear(void *user) {
     ++*(int *)user;
 }
@@ -344,6 +379,7 @@ int main(void) {
         cmocka_unit_test(an_idle_writer_wakes_only_when_the_store_wished_it),
         cmocka_unit_test(in_virtual_time_a_group_is_one_turn_later),
         cmocka_unit_test(patience_ends_after_its_bound),
+        cmocka_unit_test(a_stall_is_given_up_after_ten_seconds_in_all_I10),
         cmocka_unit_test(an_ear_hears_what_others_committed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

@@ -385,10 +385,6 @@ void hfi_runner_relayed(struct hfi_runner *runner) {
     hfi_drain_idle(runner);
 }
 
-void hfi_runner_wake(struct hfi_runner *runner) {
-    hfi_claim_stale(runner);
-}
-
 void hfi_runner_counts(struct hfi_runner *runner, struct hf_runner_counts *counts) {
     uint32_t size = counts->size;
     struct hf_runner_counts now;

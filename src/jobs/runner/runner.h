@@ -37,7 +37,6 @@ void hfi_runner_free(struct hfi_runner *runner); /* after `ended`, or before beg
 /* Loop thread. `ended` runs once, never inside these. */
 void hfi_runner_begin(struct hfi_runner *runner);
 void hfi_runner_drain(struct hfi_runner *runner); /* a second call hurries */
-void hfi_runner_wake(struct hfi_runner *runner);  /* something may be due */
 void hfi_runner_relayed(struct hfi_runner *runner); /* outboxes: messages died, or they are empty now */
 void hfi_runner_reload(struct hfi_runner *runner); /* the caller has other downstreams */
 /* Has `quiet` called, at once or when what is out with the store has come back. */

@@ -2,8 +2,8 @@
 /*
  * One transaction for a batch of operations: begins, runs each, commits, answers. Decides what a failure means: a
  * logical refusal is one operation's own; anything else rolls everything back, and each operation is then tried in a
- * transaction of its own, so one bad operation never takes its batch along. A transaction that its deadline ended is
- * busy for now: the writer brings all of it again. Must never leave a transaction open or
+ * transaction of its own, so one bad operation never takes its batch along. A transaction that the deadline of the whole
+ * ended is busy for now: the writer brings all of it again, if there is time for it. Must never leave a transaction open or
  * answer success for what was not committed. Writer thread.
  */
 #include <stdio.h>
@@ -87,7 +87,7 @@ static void forget(struct hfi_sqlite *store) {
 
 static int begin(struct hfi_sqlite *store) {
     forget(store);
-    hfi_deadline_start(&store->deadline);
+    hfi_deadline_go_on(&store->deadline);
     if (store->moved) {
         snprintf(store->why, sizeof store->why, "the file was replaced or removed while it was open");
         return store->fault = HF_EIO;
@@ -194,6 +194,7 @@ static void attempt_alone(struct hfi_sqlite *store, struct hfi_op *op) {
 
 void hfi_sqlite_commit(struct hfi_store *self, struct hfi_op **ops, size_t count) {
     struct hfi_sqlite *store = hfi_sqlite_of(self);
+    hfi_deadline_start(&store->deadline, self->budget_us);
     int code = attempt_with_ballast(store, ops, count);
     if (code == HF_EBUSY && hfi_deadline_ended(&store->deadline, store->native))
         hfi_log(HF_LOG_WARNING, "store.slow", HFI_S("path", store->path), HFI_S("why", store->why),

@@ -7,11 +7,17 @@
  */
 #include "jobs/store/deadline.h"
 
+#include <stddef.h>
+
 #define STEPS 20000 /* under a millisecond of pure work */
+
+static struct hf_mono now_of(const struct hfi_deadline *deadline, struct hf_mono (*clock)(void)) {
+    return deadline->now != NULL ? deadline->now() : clock();
+}
 
 static int ask(void *user) {
     struct hfi_deadline *deadline = user;
-    if (deadline->until.us == 0 || hfi_mono_now().us < deadline->until.us)
+    if (!deadline->on || now_of(deadline, hfi_mono_now).us < deadline->until.us)
         return 0;
     deadline->cut = true;
     return 1;
@@ -21,13 +27,19 @@ void hfi_deadline_watch(struct hfi_deadline *deadline, sqlite3 *db) {
     sqlite3_progress_handler(db, STEPS, ask, deadline);
 }
 
-void hfi_deadline_start(struct hfi_deadline *deadline) {
+void hfi_deadline_start(struct hfi_deadline *deadline, int64_t budget_us) {
+    int64_t limit_us = budget_us > 0 && budget_us < deadline->limit_us ? budget_us : deadline->limit_us;
+    deadline->until.us = hfi_add(now_of(deadline, hfi_mono_now_coarse).us, limit_us);
+    hfi_deadline_go_on(deadline);
+}
+
+void hfi_deadline_go_on(struct hfi_deadline *deadline) {
     deadline->cut = false;
-    deadline->until.us = hfi_add(hfi_mono_now_coarse().us, deadline->limit_us);
+    deadline->on = true;
 }
 
 void hfi_deadline_stop(struct hfi_deadline *deadline) {
-    deadline->until.us = 0;
+    deadline->on = false;
 }
 
 bool hfi_deadline_ended(const struct hfi_deadline *deadline, int native) {

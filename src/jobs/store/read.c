@@ -26,7 +26,7 @@ static int open_reader(struct hfi_sqlite *store, struct hf_error *error) {
 
 int hfi_sqlite_read_begin(struct hfi_sqlite *store, struct hf_error *error) {
     pthread_mutex_lock(&store->reading);
-    hfi_deadline_start(&store->read_deadline);
+    hfi_deadline_start(&store->read_deadline, 0);
     int code = store->reader ? 0 : open_reader(store, error);
     if (code == 0 && sqlite3_exec(store->reader, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
         code = hfi_sqlite_fail(error, store->reader, sqlite3_extended_errcode(store->reader), store->path);

@@ -88,7 +88,7 @@ static int64_t created(sqlite3_stmt *statement, const int *at) {
 int hfi_outbox_count(struct hfi_outbox_file *file, struct hf_outbox_view *view, struct hf_error *error) {
     sqlite3_stmt *statement;
     int at[HFI_OUTBOX_COLUMNS], code = 0;
-    hfi_deadline_start(&file->deadline);
+    hfi_deadline_start(&file->deadline, 0);
     /* no column by its name: created_at may be missing, as for the relay */
     int native = sqlite3_prepare_v2(file->db,
                                     "SELECT (SELECT count(*) FROM main." HF_OUTBOX_TABLE "), * FROM main." HF_OUTBOX_TABLE
@@ -136,7 +136,7 @@ int hfi_outbox_read(struct hfi_outbox_file *file, const struct hfi_outbox_judge 
     int at[HFI_OUTBOX_COLUMNS], code = 0;
     size_t bytes = 0;
     *count = 0;
-    hfi_deadline_start(&file->deadline);
+    hfi_deadline_start(&file->deadline, 0);
     int native = sqlite3_prepare_v2(file->db, "SELECT rowid, * FROM main." HF_OUTBOX_TABLE " WHERE rowid > ?1 ORDER BY rowid", -1,
                                     &statement, NULL);
     if (native != SQLITE_OK)
@@ -169,7 +169,7 @@ int hfi_outbox_read(struct hfi_outbox_file *file, const struct hfi_outbox_judge 
 static int change(struct hfi_outbox_file *file, const char *sql, const struct hfi_outbox_row *rows, size_t count,
                   bool nameless, struct hf_error *error) {
     sqlite3_stmt *statement = NULL;
-    hfi_deadline_start(&file->deadline);
+    hfi_deadline_start(&file->deadline, 0);
     int native = sqlite3_exec(file->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (native == SQLITE_OK)
         native = sqlite3_prepare_v2(file->db, sql, -1, &statement, NULL);
