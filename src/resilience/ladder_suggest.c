@@ -56,6 +56,15 @@ static struct hf_proposal derived(int64_t now_ms, int64_t value_ms) {
                                 .bound_us = -1, .kept_now = -1};
 }
 
+/* Nothing is known of the attempts: what follows from them stays too. */
+static struct hf_proposal kept(const struct hf_suggestion *s, int64_t now_ms) {
+    struct hf_proposal proposal = derived(now_ms, now_ms);
+    proposal.basis = HF_BASIS_TOO_FEW;
+    proposal.samples = s->attempt.samples;
+    proposal.needed = s->attempt.needed;
+    return proposal;
+}
+
 /* connect <= attempt: what was measured wins over what was kept for want of samples. */
 static void put_in_order(struct hf_suggestion *s) {
     if (s->connect.value_ms <= s->attempt.value_ms)
@@ -69,6 +78,10 @@ static void put_in_order(struct hf_suggestion *s) {
 static void fit_total(struct hf_suggestion *s) {
     struct hf_policy_figures figures;
     int64_t now_ms = s->policy.total_timeout_ms;
+    if (s->attempt.basis == HF_BASIS_TOO_FEW && s->attempt.value_ms == s->attempt.now_ms) {
+        s->total = kept(s, now_ms);
+        return;
+    }
     s->policy.total_timeout_ms = INT64_MAX / 4;
     hfi_policy_fit(&s->policy, &figures);
     int64_t need_ms = larger(round_up((double)figures.need_ms), s->policy.attempt_timeout_ms);
@@ -84,6 +97,10 @@ static void fit_window(const struct hf_measured *measured, struct hf_suggestion 
     for (int fate = 0; fate < HF_FATES; fate++)
         attempts = hfi_spread_sum(attempts, hf_measured_count(measured, HF_PHASE_ATTEMPT, (enum hf_fate)fate));
     s->rate_per_s = measured->hours > 0 ? (double)attempts / (double)measured->hours / 3600 : 0;
+    if (s->attempt.basis == HF_BASIS_TOO_FEW && s->attempt.value_ms == s->attempt.now_ms) {
+        s->window = kept(s, policy->breaker_window_ms);
+        return;
+    }
     double ms = 2 * (double)policy->attempt_timeout_ms, least = ms > WINDOW_LEAST_MS ? ms : WINDOW_LEAST_MS;
     if (s->rate_per_s > 0)
         ms = WINDOW_CALLS * (double)policy->breaker_min_calls / s->rate_per_s * 1000;

@@ -232,6 +232,8 @@ static void too_few_are_said_and_nothing_is_guessed(void **state) {
     assert_true(suggestion.attempt.quantile_us == -1 && suggestion.attempt.kept_now == -1);
     assert_int_equal(suggestion.attempt.needed, 2995);
     assert_int_equal(suggestion.attempt.value_ms, policy.attempt_timeout_ms);
+    assert_int_equal(suggestion.total.value_ms, policy.total_timeout_ms);
+    assert_int_equal(suggestion.window.value_ms, policy.breaker_window_ms);
     assert_int_equal(suggestion.connect.basis, HF_BASIS_TOO_FEW);
     assert_int_equal(suggestion.connect.samples, 0);
     assert_int_equal(hf_policy_check(&suggestion.policy, NULL, NULL), 0);

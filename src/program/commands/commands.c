@@ -32,6 +32,8 @@ const struct hfi_command *const hfi_commands[] = {
     &hfi_command_downstream_show,
     &hfi_command_downstream_isolate,
     &hfi_command_downstream_close,
+    &hfi_command_ladder_show,
+    &hfi_command_ladder_suggest,
     &hfi_command_check,
     &hfi_command_classify,
     &hfi_command_retry_after,

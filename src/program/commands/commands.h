@@ -30,6 +30,8 @@ extern const struct hfi_command hfi_command_queue_pause;
 extern const struct hfi_command hfi_command_queue_resume;
 extern const struct hfi_command hfi_command_outbox_list;
 extern const struct hfi_command hfi_command_outbox_ddl;
+extern const struct hfi_command hfi_command_ladder_show;
+extern const struct hfi_command hfi_command_ladder_suggest;
 extern const struct hfi_command hfi_command_downstream_list;
 extern const struct hfi_command hfi_command_downstream_show;
 extern const struct hfi_command hfi_command_downstream_isolate;

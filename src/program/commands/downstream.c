@@ -10,6 +10,7 @@
 #include "holdfast/http.h"
 #include "holdfast/units.h"
 #include "program/commands/commands.h"
+#include "program/commands/downstream_find.h"
 #include "program/commands/downstream_limits.h"
 #include "program/nearest.h"
 #include "program/output.h"
@@ -206,6 +207,20 @@ static int not_found(const struct all *all, const char *name) {
     if (nearest.best)
         snprintf(error.fix, sizeof error.fix, "did you mean `%.100s`?", nearest.best);
     return hfi_complain(&error);
+}
+
+int hfi_downstream_find(struct hfi_session *session, const char *name, const struct hfi_downstream_setting **setting) {
+    struct all all;
+    int code = load(session, &all);
+    if (code != 0)
+        return code;
+    const struct known *known = find(&all, name);
+    if (known)
+        *setting = known->setting;
+    else
+        code = not_found(&all, name);
+    hf_downstream_list_free(all.list);
+    return code;
 }
 
 static void print_phase(const char *label, const struct hf_latency_view *phase) {
