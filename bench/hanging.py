@@ -14,11 +14,11 @@ import subprocess
 import sys
 import tempfile
 
-DEATHS = 60
+DEATHS = 8  # as many as a webhook sink tries at once
 SINKS = """alerts:
-  mail: {mail: {server: "smtp://127.0.0.1:%(port)d", from: a@example.org, to: [b@example.org], tls: none}, collapse: none}
-  hook: {webhook: {url: "http://127.0.0.1:%(port)d/"}, collapse: none}
-  file: {command: {run: [/bin/sleep, "1000"]}, collapse: none}
+  mail: {mail: {server: "smtp://127.0.0.1:%(port)d", from: a@example.org, to: [b@example.org], tls: none, timeout: 3s}, collapse: none}
+  hook: {webhook: {url: "http://127.0.0.1:%(port)d/", timeout: 3s}, collapse: none}
+  file: {command: {run: [/bin/sleep, "1000"], timeout: 3s}, collapse: none}
 """
 JOBS = "SELECT count(*), max(finished_at_us) - min(started_at_us) FROM jobs JOIN lanes ON lanes.id = jobs.lane WHERE type = 'nothing' AND state = 3"
 
@@ -42,7 +42,7 @@ def measure(program, folder, jobs, port):
 
 def main():
     program = os.path.abspath(sys.argv[1])
-    jobs = int(sys.argv[2]) if len(sys.argv) > 2 else 20000
+    jobs = int(sys.argv[2]) if len(sys.argv) > 2 else 60000
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
     place = sys.argv[4] if len(sys.argv) > 4 else "."
     silent = socket.create_server(("127.0.0.1", 0), backlog=256)  # takes connections, and never says a word
