@@ -136,13 +136,17 @@ static void a_claim_reads_what_it_takes(void **state) {
     assert_true(many <= few * 1.1);
 }
 
-static struct hfi_job *take_one(const struct file *file, int64_t lane) {
+static struct hfi_job *take_within(const struct file *file, int64_t lane, const struct hfi_limit *limit) {
     struct hfi_job *job = NULL;
-    struct hfi_admitted one = ask(lane, 1, &two);
+    struct hfi_admitted one = ask(lane, 1, limit);
     struct hfi_op_claim op = {.op = {.kind = HFI_OP_CLAIM}, .node = file->node, .now = {T0}, .start = true,
                               .lanes = &one, .lane_count = 1, .max = 1, .jobs = &job};
     assert_int_equal(DO(file->port, &op), 0);
     return op.count == 1 ? job : NULL;
+}
+
+static struct hfi_job *take_one(const struct file *file, int64_t lane) {
+    return take_within(file, lane, &two);
 }
 
 /* S3.10: two claimers on one file never get the same row, and each sees what the other has taken of a key. */
@@ -175,6 +179,80 @@ static void two_connections_share_a_key(void **state) {
     hfi_free(second);
     a.port->ops->close(a.port);
     b.port->ops->close(b.port);
+}
+
+static int run_sql(sqlite3 *db, const char *sql) {
+    return sqlite3_exec(db, sql, NULL, NULL, NULL);
+}
+
+/* S3.10: two claimers take disjoint rows while a third one's transaction looks at a claimed row and is not over, and while
+ * its job runs: neither waits, for a wait is refused here. */
+static void s3_10_claimers_wait_for_nobody_who_holds_a_claimed_row(void **state) {
+    (void)state;
+    struct file files[2] = {open_file("apart.db")};
+    sqlite3 *third = NULL;
+    int64_t held = 0, last = 0;
+    assert_int_equal(open_store(hf_test_path("apart.db"), &files[1].port, NULL), 0);
+    files[1].store = hfi_sqlite_of(files[1].port);
+    assert_int_equal(join_node(files[1].port, &files[1].node), 0);
+    put(files[0].port, 40, "tenant", 7, 1, 0, T0 - S);
+    int64_t lane = lane_of(&files[0], "tenant:7");
+    for (int i = 0; i < 2; i++)
+        sqlite3_busy_timeout(files[i].store->db, 0);
+    struct hfi_job *first = take_one(&files[0], lane);
+    assert_non_null(first);
+    assert_int_equal(sqlite3_open_v2(hf_test_path("apart.db"), &third, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(run_sql(third, "BEGIN"), SQLITE_OK);
+    assert_int_equal(hfi_sqlite_number(third, "SELECT id FROM jobs WHERE state = 2", &held), SQLITE_OK);
+    assert_true(held == first->id);
+    last = held;
+    for (int i = 0; i < 30; i++) {
+        struct hfi_job *job = take_within(&files[i % 2], lane, NULL); /* asserts that it was not refused */
+        assert_true(job != NULL && job->id > last);
+        last = job->id;
+        hfi_free(job);
+    }
+    assert_int_equal(hfi_sqlite_number(third, "SELECT count(*) FROM jobs WHERE state = 2", &held), SQLITE_OK);
+    assert_int_equal(held, 1); /* it stood there all the time */
+    assert_int_equal(run_sql(third, "COMMIT"), SQLITE_OK);
+    sqlite3_close(third);
+    hfi_free(first);
+    files[0].port->ops->close(files[0].port);
+    files[1].port->ops->close(files[1].port);
+}
+
+/* S3.10: nodes that find nothing to do take no lock that a writer waits for, and wait for none: what they ask at each poll
+ * is answered while another one is in the middle of its write, and that one's lock is its own all the time. */
+static void s3_10_idle_nodes_add_no_lock_wait(void **state) {
+    (void)state;
+    struct file idle[10] = {open_file("idle.db")};
+    sqlite3 *writer = NULL;
+    for (int i = 1; i < 10; i++) {
+        assert_int_equal(open_store(hf_test_path("idle.db"), &idle[i].port, NULL), 0);
+        idle[i].store = hfi_sqlite_of(idle[i].port);
+        assert_int_equal(join_node(idle[i].port, &idle[i].node), 0);
+    }
+    put(idle[0].port, 5, "tenant", 7, 1, 0, T0 + 60 * S);
+    assert_int_equal(sqlite3_open_v2(hf_test_path("idle.db"), &writer, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(run_sql(writer, "BEGIN IMMEDIATE; UPDATE jobs SET progress = 1 WHERE id = 1"), SQLITE_OK);
+    for (int poll = 0; poll < 20; poll++) {
+        for (int i = 0; i < 10; i++) {
+            struct hfi_op_lanes lanes = {.op = {.kind = HFI_OP_LANES}, .now = {T0 + poll * S / 2}};
+            struct hfi_op_nodes nodes = {.op = {.kind = HFI_OP_NODES}, .self = idle[i].node};
+            struct hfi_op *both[] = {&lanes.op, &nodes.op};
+            sqlite3_busy_timeout(idle[i].store->db, 0);
+            idle[i].port->ops->commit(idle[i].port, both, 2);
+            assert_int_equal(lanes.op.code, 0);
+            assert_int_equal(nodes.op.code, 0);
+            assert_int_equal(nodes.count, 9);
+            hfi_free(lanes.rows);
+            hfi_free(nodes.rows);
+        }
+    }
+    assert_int_equal(run_sql(writer, "COMMIT"), SQLITE_OK);
+    sqlite3_close(writer);
+    for (int i = 9; i >= 0; i--)
+        idle[i].port->ops->close(idle[i].port);
 }
 
 /* I33: one row that says impossible things among fifty: the others are claimed. */
@@ -233,6 +311,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_claim_reads_what_it_takes),
         cmocka_unit_test(two_connections_share_a_key),
+        cmocka_unit_test(s3_10_claimers_wait_for_nobody_who_holds_a_claimed_row),
+        cmocka_unit_test(s3_10_idle_nodes_add_no_lock_wait),
         cmocka_unit_test(one_odd_row_holds_no_claim_up),
         cmocka_unit_test(ids_are_64_bits_wide),
     };

@@ -85,7 +85,15 @@ static void forget(struct hfi_sqlite *store) {
     hfi_sqlite_deps_forget(store);
 }
 
-static int begin(struct hfi_sqlite *store) {
+/* Nothing is written by any of them: no lock is taken that a writer waits for, nor is one waited for [S3.10]. */
+static bool only_reads(struct hfi_op *const *ops, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (ops[i]->kind != HFI_OP_LANES && ops[i]->kind != HFI_OP_NODES)
+            return false;
+    return true;
+}
+
+static int begin(struct hfi_sqlite *store, bool reads) {
     forget(store);
     hfi_deadline_go_on(&store->deadline);
     if (store->moved) {
@@ -95,7 +103,7 @@ static int begin(struct hfi_sqlite *store) {
     int code = hfi_sqlite_gate_enter(store);
     if (code != 0)
         return store->fault = code;
-    sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_BEGIN);
+    sqlite3_stmt *statement = hfi_sql(store, reads ? HFI_SQL_BEGIN_READ : HFI_SQL_BEGIN);
     return statement ? hfi_sql_run(store, statement) : store->fault;
 }
 
@@ -142,7 +150,7 @@ static void roll_back(struct hfi_sqlite *store) {
 static int attempt(struct hfi_sqlite *store, struct hfi_op **ops, size_t count) {
     struct hfi_undo undo = {0};
     size_t done = 0;
-    begin(store);
+    begin(store, only_reads(ops, count));
     for (; done < count && store->fault == 0; done++) {
         if (hfi_undo_note(&undo, ops[done]) != 0)
             hfi_sqlite_no_memory(store);

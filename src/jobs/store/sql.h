@@ -48,6 +48,7 @@
     "CASE WHEN a.state <> 3 THEN a.state WHEN l.id IS NULL THEN 4 WHEN l.state <> 3 THEN l.state ELSE ifnull(m.state, 4) END"
 #define HFI_SQL_MAP(X)                                                                                                 \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                                        \
+    X(BEGIN_READ, "BEGIN")                                                                                             \
     X(COMMIT, "COMMIT")                                                                                                \
     X(META_GET, "SELECT value FROM meta WHERE key = ?1")                                                               \
     X(META_SET, "UPDATE meta SET value = ?2 WHERE key = ?1")                                                           \
