@@ -193,7 +193,8 @@ static inline struct hf_type_options hf_type_native(const char *name) {
 }
 
 /*
- * One of the runner's loops (`runner`, `writer`, the name of an outbox) makes no progress any more: nobody can end a thread of C
+ * One of the runner's loops makes no progress any more and cannot be begun again: `runner`, `writer`, the name of an outbox,
+ * which hold connections and transactions; `sweep` or `worker N` when that was tried in vain. Nobody can end a thread of C
  * that hangs, so leave with _exit and let a supervisor begin again; leases bring the jobs back. Runs on the watchdog's
  * thread, while locks may be held for ever: async-signal-safe functions only are safe to call.
  */
@@ -253,11 +254,19 @@ struct hf_runner_options {
     uint32_t max_abandoned;       /* 0 = `workers`; with so many alive the node drains and ends with 1 */
     /*
      * The watchdog: a loop that makes no progress for so long is told in the log (`loop.late`, once a minute), makes
-     * hf_runner_healthy false and, a round later (a quarter of that, 15 s at most), is given to `hung`.
+     * hf_runner_healthy false and, a round later (a quarter of that, 15 s at most), is begun again where that is safe
+     * (`loop.restarted`: a worker outside of handlers, the sweep), once until its next sign of life, or given to `hung`.
+     * A handler that runs for long is no hang of its worker: execution_timeout and abandon_after_ms are for it.
      */
     int64_t watchdog_ms;       /* 60 s; 0 = off */
     int64_t watchdog_grace_ms; /* 5 m: the same for the first sign of life */
     hf_hung_fn hung;           /* NULL: nothing but the log and the health. `holdfast run` exits */
+    /*
+     * A signal by which a thread that is late is made to write its stack into the log (field `stack` of `loop.late`); its
+     * handler is installed for the whole process, and the runner's threads let it through. One that the program does not
+     * use; HF_EEXIST: it has a handler. 0 = none: then only what the kernel tells of the thread is logged.
+     */
+    int stack_signal;
     hf_phase_fn phase;         /* NULL */
     void *life_user;           /* of both */
     const struct hf_forward_options *forwards; /* what of deaths goes where: forward.h */
@@ -389,6 +398,7 @@ struct hf_runner_counts {
     uint64_t abandoned_live; /* of these: handlers that have not returned, now */
     uint64_t late_loops;   /* loops without a sign of life for longer than watchdog_ms, now */
     uint64_t missed_beats; /* how often that was said */
+    uint64_t restarted_loops; /* how often one was begun again */
     uint64_t unreadable;   /* jobs whose handler could not read the payload: quarantined, as if never started */
     /*
      * How often a death, and a retry, was told in the log: a check of itself. death_lines = died + orphaned + quarantined,

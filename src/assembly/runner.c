@@ -19,6 +19,7 @@
 #include "assembly/sinks.h"
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/stack.h"
 #include "base/text.h"
 #include "jobs/record.h"
 #include "jobs/runner/runner.h"
@@ -118,11 +119,18 @@ static void ended(int code, void *user) {
     runner->loop->ops->stop(runner->loop);
 }
 
-static int make_watchdog(struct hf_runner *runner) {
-    int code = hfi_watchdog_new(&runner->options, runner->loop, &runner->watchdog);
+static int make_watchdog(struct hf_runner *runner, struct hf_error *error) {
+    int asks = runner->options.stack_signal;
+    int code = asks > 0 && runner->options.watchdog_ms > 0 ? hfi_stack_enable(asks) : 0;
+    if (code != 0 && code != HF_ENOTSUP)
+        return hfi_fail(error, code, "stack_signal", "give one that the program does not use, or 0", "signal %d %s", asks,
+                        code == HF_EEXIST ? "has a handler, or another one asks for stacks already" : "cannot be had");
+    code = hfi_watchdog_new(&runner->options, runner->loop, &runner->watchdog);
     if (code == 0)
         code = hfi_watchdog_add(runner->watchdog, "writer", hfi_writer_pulse(runner->store->writer));
-    return code == 0 ? hfi_outboxes_watch(runner->outboxes, runner->watchdog) : code;
+    if (code == 0)
+        code = hfi_outboxes_watch(runner->outboxes, runner->watchdog);
+    return code == 0 ? 0 : hfi_fail(error, code, "watchdog", NULL, "no memory");
 }
 
 static int make_parts(struct hf_runner *runner, const struct hf_runner_options *given, struct hf_error *error) {
@@ -142,9 +150,9 @@ static int make_parts(struct hf_runner *runner, const struct hf_runner_options *
     code = hfi_outboxes_new(given, runner->store, runner->book, &runner->outboxes, error);
     if (code != 0)
         return code;
-    code = make_watchdog(runner);
+    code = make_watchdog(runner, error);
     if (code != 0)
-        return hfi_fail(error, code, "watchdog", NULL, "no memory");
+        return code;
     struct hfi_runner_parts parts = {.scheduler = runner->loop,
                                      .store = runner->store,
                                      .options = &runner->options,
@@ -155,6 +163,7 @@ static int make_parts(struct hf_runner *runner, const struct hf_runner_options *
                                      .busy = hfi_outboxes_busy,
                                      .busy_user = runner->outboxes,
                                      .quiet = hfi_next_take,
+                                     .wards = hfi_watchdog_wards(runner->watchdog),
                                      .ended = ended,
                                      .user = runner};
     return hfi_runner_new(&parts, &runner->node, error);

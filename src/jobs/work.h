@@ -177,7 +177,9 @@ struct hfi_kind {
 };
 int hfi_kind_http_new(struct hfi_scheduler *scheduler, struct hfi_caller *caller, struct hfi_kind **kind);
 int hfi_kind_exec_new(struct hfi_scheduler *scheduler, struct hfi_kind **kind);
-int hfi_kind_native_new(struct hfi_scheduler *scheduler, uint32_t threads, struct hfi_kind **kind); /* threads made on demand */
+/* Threads made on demand, each on the roll of `wards` (NULL: none). */
+struct hfi_wards;
+int hfi_kind_native_new(struct hfi_scheduler *scheduler, uint32_t threads, struct hfi_wards *wards, struct hfi_kind **kind);
 int hfi_kind_noop_new(struct hfi_scheduler *scheduler, struct hfi_kind **kind);
 
 #endif

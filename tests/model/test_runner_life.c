@@ -491,6 +491,64 @@ static void options_that_change_all_the_time_lose_nothing(void **state) {
     stage_close(&stage);
 }
 
+/* ------------------------------------------------------------------ its watchdog */
+
+static const struct hfi_watchdog_limits watch = {.deadline_ms = 60000, .grace_ms = 300000};
+
+/* Rounds of the watchdog for `ms`; how often `word` was said of anything. */
+static int watched(struct stage *stage, int64_t ms, enum hfi_watchdog_word word) {
+    struct hfi_ward_word words[HFI_WARD_WORDS];
+    int said = 0;
+    for (int64_t gone = 0; gone < ms; gone += hfi_watchdog_round_ms(&watch)) {
+        stage_advance(stage, hfi_watchdog_round_ms(&watch));
+        size_t count = hfi_wards_look(stage->wards, &watch, stage->scheduler->ops->mono(stage->scheduler), words);
+        for (size_t i = 0; i < count; i++) {
+            said += words[i].word == word;
+            assert_string_equal(words[i].name, "sweep");
+        }
+    }
+    return said;
+}
+
+/* S4.7, S4.8: the sweep beats while all is well and while the store refuses; one that has come to a halt is told after its
+ * deadline and begun again: it asks for the nodes as before. */
+static void a_sweep_that_stands_still_is_begun_again_S4_7(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type = stage_noop("tick");
+    struct hfi_wards_counts counts;
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &type;
+    options.type_count = 1;
+    assert_int_equal(hfi_wards_new(&stage.wards), 0);
+    stage_begin(&stage, 0, &options);
+    stage_advance(&stage, 1000);
+    assert_int_equal(watched(&stage, 3600000, HFI_WATCHDOG_LATE), 0);
+    stage.nodes[0].door.refuse = HF_EBUSY;
+    stage.nodes[0].door.refuse_kinds = UINT64_C(1) << HFI_OP_NODES;
+    assert_int_equal(watched(&stage, 600000, HFI_WATCHDOG_LATE), 0);
+    stage.nodes[0].door.refuse = 0;
+    struct hfi_runner *runner = stage.nodes[0].runner;
+    stage_advance(&stage, 1);
+    stage.scheduler->ops->disarm(stage.scheduler, &runner->upkeep_timer);
+    assert_int_equal(watched(&stage, 60000, HFI_WATCHDOG_RESTARTED), 0);
+    uint64_t seen = stage.nodes[0].door.seen[HFI_OP_NODES];
+    assert_int_equal(watched(&stage, 60000, HFI_WATCHDOG_RESTARTED), 1);
+    assert_true(stage.nodes[0].door.seen[HFI_OP_NODES] > seen);
+    assert_int_equal(watched(&stage, 3600000, HFI_WATCHDOG_LATE), 0);
+    hfi_wards_count(stage.wards, &counts);
+    assert_int_equal(counts.missed, 1);
+    assert_int_equal(counts.restarted, 1);
+    assert_int_equal(counts.late, 0);
+    stage_end(&stage, 0);
+    assert_int_equal(watched(&stage, 3600000, HFI_WATCHDOG_LATE), 0); /* nothing of it is on the roll any more */
+    struct hfi_wards *wards = stage.wards;
+    stage_close(&stage);
+    hfi_wards_free(wards);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(until_idle_runs_what_is_due_and_ends),
@@ -507,6 +565,7 @@ int main(void) {
         cmocka_unit_test(types_come_go_and_change),
         cmocka_unit_test(a_reload_lets_quarantined_jobs_in),
         cmocka_unit_test(options_that_change_all_the_time_lose_nothing),
+        cmocka_unit_test(a_sweep_that_stands_still_is_begun_again_S4_7),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

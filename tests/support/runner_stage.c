@@ -225,7 +225,7 @@ void stage_begin(struct stage *stage, size_t at, const struct hf_runner_options 
     struct hfi_runner_parts parts = {.scheduler = stage->scheduler, .store = &node->store, .options = options,
                                      .book = node->book, .caller = node->caller,
                                      .transport = hfi_scripted_transport(stage->scripted), .quiet = quiet,
-                                     .ended = ended, .user = node};
+                                     .wards = stage->wards, .ended = ended, .user = node};
     assert_int_equal(hfi_runner_new(&parts, &node->runner, &error), 0);
     if (stage->prepare != NULL)
         stage->prepare(node);

@@ -50,6 +50,7 @@ struct stage {
     hfi_script_fn decide;
     void *user;
     bool own_writers; /* before a node begins: its writer has a clock of its own, that can stand still */
+    struct hfi_wards *wards; /* before a node begins: the roll of its loops; NULL none */
     void (*prepare)(struct stage_node *node); /* before a node begins: handlers, observers; NULL none */
     struct {
         char event[48];

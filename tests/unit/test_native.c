@@ -12,11 +12,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "jobs/wards.h"
 #include "jobs/work.h"
 #include "sim/virtual.h"
 
 static struct hfi_scheduler *loop;
 static struct hfi_kind *kind;
+static struct hfi_wards *wards; /* NULL but in the tests of the watchdog */
 static struct hfi_type type;
 static struct hfi_job job;
 static struct hf_work works[64];
@@ -27,7 +29,11 @@ static sem_t began, go_on, posted;
 static struct hfi_scheduler_ops watched_ops;
 static const struct hfi_scheduler_ops *real_ops;
 
+static _Atomic bool post_waits; /* for go_on */
+
 static void post(struct hfi_scheduler *self, struct hfi_task *task) {
+    while (atomic_load(&post_waits) && sem_wait(&go_on) != 0)
+        continue;
     real_ops->post(self, task);
     sem_post(&posted);
 }
@@ -53,7 +59,7 @@ static struct hf_work *prepare(int index) {
 }
 
 static void make(uint32_t threads) {
-    assert_int_equal(hfi_kind_native_new(loop, threads, &kind), 0);
+    assert_int_equal(hfi_kind_native_new(loop, threads, wards, &kind), 0);
 }
 
 static int set_up(void **state) {
@@ -414,6 +420,98 @@ static void no_thread_is_no_failure_of_the_job(void **state) {
     assert_int_equal(ends, 1);
 }
 
+/* ------------------------------------------------------------------ the watchdog, in made-up time */
+
+static const struct hfi_watchdog_limits limits = {.deadline_ms = 60000, .grace_ms = 300000};
+static int64_t now_ms;
+
+/* A round; how often `word` was said. */
+static int look(enum hfi_watchdog_word word) {
+    struct hfi_ward_word words[HFI_WARD_WORDS];
+    int said = 0;
+    now_ms += hfi_watchdog_round_ms(&limits);
+    size_t count = hfi_wards_look(wards, &limits, (struct hf_mono){now_ms * 1000}, words);
+    for (size_t i = 0; i < count; i++)
+        said += words[i].word == word;
+    return said;
+}
+
+static enum hf_result waits_its_time(struct hf_work *work, void *user) {
+    (void)user;
+    sem_post(&began);
+    while (sem_wait(&go_on) != 0)
+        continue;
+    return hf_work_ok(work, NULL, 0);
+}
+
+/* S4.7, S4.8: a worker in its handler for a day is left alone; one that hangs behind it is replaced by a fresh thread, its
+ * job is not lost, and when the hang ends it goes. One thread is all that is allowed. */
+static void a_worker_that_hangs_outside_of_its_handler_is_replaced_S4_7(void **state) {
+    (void)state;
+    struct hfi_desk desk;
+    now_ms = 1000;
+    assert_int_equal(hfi_wards_new(&wards), 0);
+    assert_int_equal(hfi_desk_init(&desk, loop, NULL), 0);
+    make(1);
+    type.handler = waits_its_time;
+    struct hf_work *stuck = prepare(0), *next = prepare(1);
+    stuck->desk = &desk;
+    assert_int_equal(kind->ops->start(kind, stuck), 0);
+    while (sem_wait(&began) != 0)
+        continue;
+    for (int round = 0; round < 24 * 60 * 4; round++)
+        assert_int_equal(look(HFI_WATCHDOG_LATE), 0);
+    pthread_mutex_lock(&desk.lock); /* its last word has to wait for this */
+    sem_post(&go_on);
+    while (look(HFI_WATCHDOG_RESTARTED) == 0)
+        continue;
+    struct hfi_wards_counts counts;
+    hfi_wards_count(wards, &counts);
+    assert_int_equal(counts.missed, 1);
+    assert_int_equal(counts.late, 0);
+    type.handler = says_ok;
+    assert_int_equal(kind->ops->start(kind, next), 0);
+    take(1);
+    assert_int_equal(ends, 1);
+    assert_int_equal(next->ending.result, HF_RESULT_OK);
+    for (int round = 0; round < 100; round++) /* the fresh one sleeps, the other is off the roll */
+        assert_int_equal(look(HFI_WATCHDOG_LATE) + look(HFI_WATCHDOG_HUNG), 0);
+    pthread_mutex_unlock(&desk.lock);
+    take(1);
+    assert_int_equal(ends, 2);
+    assert_int_equal(stuck->ending.result, HF_RESULT_OK);
+    kind->ops->close(kind);
+    kind = NULL;
+    hfi_desk_end(&desk);
+    hfi_wards_free(wards);
+    wards = NULL;
+}
+
+/* One that hangs with the lock of all workers cannot be replaced: the process has to end. */
+static void a_worker_that_hangs_with_the_lock_is_not_S4_7(void **state) {
+    (void)state;
+    now_ms = 1000;
+    assert_int_equal(hfi_wards_new(&wards), 0);
+    make(2);
+    atomic_store(&post_waits, true);
+    type.handler = says_ok;
+    assert_int_equal(kind->ops->start(kind, prepare(0)), 0);
+    struct hfi_wards_counts counts;
+    while (look(HFI_WATCHDOG_HUNG) == 0)
+        continue;
+    hfi_wards_count(wards, &counts);
+    assert_int_equal(counts.restarted, 0);
+    assert_int_equal(counts.late, 1);
+    atomic_store(&post_waits, false);
+    sem_post(&go_on);
+    take(1);
+    assert_int_equal(ends, 1);
+    kind->ops->close(kind);
+    kind = NULL;
+    hfi_wards_free(wards);
+    wards = NULL;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -426,6 +524,8 @@ int main(void) {
         TEST(stop_reaches_those_that_run_and_those_that_wait),
         TEST(close_does_not_wait_for_a_stuck_handler),
         TEST(no_thread_is_no_failure_of_the_job),
+        TEST(a_worker_that_hangs_outside_of_its_handler_is_replaced_S4_7),
+        TEST(a_worker_that_hangs_with_the_lock_is_not_S4_7),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

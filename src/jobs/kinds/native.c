@@ -7,11 +7,17 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "jobs/wards.h"
 #include "jobs/work.h"
+
+#define REPLACED_MAX 8 /* threads that hang outside of handlers and live: the process has a fault that more of them do not mend */
+#define LOCK_TRIES 100 /* a millisecond each */
 
 /* Shared by the kind and its threads; the last one to leave frees it, so that a handler that never returns harms
  * nobody after the close. */
@@ -22,6 +28,9 @@ struct pool {
     struct member *members;
     uint32_t limit, threads, idle, waiting;
     uint32_t users; /* threads and the kind */
+    uint32_t replaced; /* of the threads: by the watchdog */
+    uint64_t made;     /* threads, ever */
+    struct hfi_wards *wards; /* one reference; NULL: nobody looks after them */
     bool closed;
 };
 
@@ -31,6 +40,9 @@ struct member { /* a thread */
     struct hf_work *work; /* in its handler now, or NULL */
     bool alone;           /* nobody joins it */
     bool given_up;        /* its place went to another thread: it goes when its handler returns */
+    bool replaced;        /* given up because it hung outside of a handler */
+    struct hfi_pulse pulse;
+    struct hfi_ward ward;
     struct member *next;
 };
 
@@ -85,6 +97,7 @@ static void let_go(struct pool *pool) {
         return;
     pthread_mutex_destroy(&pool->lock);
     pthread_cond_destroy(&pool->more);
+    hfi_wards_free(pool->wards);
     hfi_free(pool);
 }
 
@@ -97,6 +110,7 @@ static void give_back(struct member *member) {
 }
 
 static void *run(void *user);
+static enum hfi_restart replace(struct hfi_ward *ward);
 
 /* Under the lock. Signals are the host's: none may be delivered on a handler's thread. */
 static int add_thread(struct pool *pool) {
@@ -105,6 +119,10 @@ static int add_thread(struct pool *pool) {
     if (!member)
         return HF_ENOMEM;
     member->pool = pool;
+    member->ward.pulse = &member->pulse;
+    member->ward.restart = replace;
+    member->ward.user = member;
+    snprintf(member->ward.name, sizeof member->ward.name, "worker %llu", (unsigned long long)++pool->made);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int code = pthread_create(&member->id, NULL, run, member); /* it waits for the lock */
@@ -120,18 +138,44 @@ static int add_thread(struct pool *pool) {
     return 0;
 }
 
+/* The watchdog's thread: it hangs, in code of ours. A fresh thread takes its place if the pool's lock can be had: then it
+ * has nothing half-changed in the pool. Its work has its own limits, and comes back if the thread ever does. */
+static enum hfi_restart replace(struct hfi_ward *ward) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct member *member = ward->user;
+    struct pool *pool = member->pool;
+    int busy = pthread_mutex_trylock(&pool->lock);
+    for (int i = 0; busy && i < LOCK_TRIES; i++) {
+        nanosleep(&pause, NULL);
+        busy = pthread_mutex_trylock(&pool->lock);
+    }
+    if (busy)
+        return HFI_RESTART_NO;
+    bool done = !pool->closed && !member->given_up && pool->replaced < REPLACED_MAX && add_thread(pool) == 0;
+    if (done) {
+        member->given_up = member->replaced = true;
+        pool->replaced++;
+        pool->limit++;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return done ? HFI_RESTART_REPLACED : HFI_RESTART_NO;
+}
+
 /* The thread ends. With a work in hand it was the handler that ended it. */
 static void leave(void *user) {
     struct member *member = user;
     struct pool *pool = member->pool;
+    hfi_pulse_beat(&member->pulse);
     if (member->work) {
         hfi_work_unknown(member->work, "handler.thread_exit", "the handler ended its thread instead of returning");
         hfi_work_close(member->work);
     }
+    hfi_wards_remove(pool->wards, &member->ward); /* before the lock: the watchdog takes them in this order */
     pthread_mutex_lock(&pool->lock);
     give_back(member);
     pool->threads--;
     pool->limit -= member->given_up;
+    pool->replaced -= member->replaced;
     /* One that waits gets a fresh thread: nobody else may come to start one. */
     if (!pool->closed && pool->waiting > pool->idle && pool->threads < pool->limit && add_thread(pool) != 0)
         hfi_log(HF_LOG_WARNING, "native.no_thread", HFI_I("threads", pool->threads), NULL);
@@ -155,12 +199,16 @@ static void *run(void *user) {
     struct pool *pool = member->pool;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_cleanup_push(leave, member);
+    hfi_pulse_beat(&member->pulse);
+    hfi_wards_add(pool->wards, &member->ward);
     pthread_mutex_lock(&pool->lock);
     while (!pool->closed) {
         struct hf_work *work = pool->first;
         if (!work) {
             pool->idle++;
+            hfi_pulse_rest(&member->pulse);
             pthread_cond_wait(&pool->more, &pool->lock);
+            hfi_pulse_beat(&member->pulse);
             pool->idle--;
             continue;
         }
@@ -168,7 +216,10 @@ static void *run(void *user) {
         member->work = work;
         pthread_mutex_unlock(&pool->lock);
         hfi_work_begins(work);
-        hfi_work_judge(work, work->type->handler(work, work->type->user));
+        hfi_pulse_lend(&member->pulse);
+        enum hf_result said = work->type->handler(work, work->type->user);
+        hfi_pulse_beat(&member->pulse);
+        hfi_work_judge(work, said);
         hfi_work_close(work);
         pthread_mutex_lock(&pool->lock);
         give_back(member);
@@ -276,7 +327,7 @@ static void close_kind(struct hfi_kind *self) {
 
 static const struct hfi_kind_ops native_ops = {"native", true, start, stop, abandon, close_kind};
 
-int hfi_kind_native_new(struct hfi_scheduler *scheduler, uint32_t threads, struct hfi_kind **kind) {
+int hfi_kind_native_new(struct hfi_scheduler *scheduler, uint32_t threads, struct hfi_wards *wards, struct hfi_kind **kind) {
     struct native *native = hfi_alloc(sizeof *native);
     struct pool *pool = hfi_alloc(sizeof *pool);
     if (!native || !pool || pthread_mutex_init(&pool->lock, NULL) != 0) {
@@ -292,6 +343,7 @@ int hfi_kind_native_new(struct hfi_scheduler *scheduler, uint32_t threads, struc
     }
     (void)scheduler; /* a work knows its own */
     pool->users = 1;
+    pool->wards = hfi_wards_hold(wards);
     pool->last = &pool->first;
     pool->limit = threads > 0 ? threads : 1;
     native->kind.ops = &native_ops;

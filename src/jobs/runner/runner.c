@@ -121,6 +121,7 @@ static void end(struct hfi_runner *runner) {
     runner->ending = hfi_desk_keeps(&runner->desk);
     if (runner->ending)
         return;
+    hfi_upkeep_end(runner);
     hfi_park_end(runner);
     hfi_execute_end(runner);
     if (runner->left != NULL)
@@ -238,7 +239,8 @@ static int make_kind(struct hfi_runner *runner, enum hf_kind kind) {
     case HF_KIND_EXEC:
         return hfi_kind_exec_new(runner->scheduler, &runner->kinds[kind]);
     case HF_KIND_NATIVE:
-        return hfi_kind_native_new(runner->scheduler, UINT32_MAX / 2, &runner->kinds[kind]); /* claims bound it: lane.h */
+        return hfi_kind_native_new(runner->scheduler, UINT32_MAX / 2, runner->parts.wards, /* claims bound it: lane.h */
+                                   &runner->kinds[kind]);
     case HF_KIND_NOOP:
         return hfi_kind_noop_new(runner->scheduler, &runner->kinds[kind]);
     case HF_KIND_PLUGIN:

@@ -5,6 +5,7 @@
 #include "base/scheduler.h"
 #include "holdfast/runner.h"
 #include "jobs/rulebook.h"
+#include "jobs/wards.h"
 #include "jobs/writer.h"
 #include "resilience/call.h"
 #include "resilience/transport.h"
@@ -27,6 +28,7 @@ struct hfi_runner_parts {
     struct hfi_transport *transport;  /* of the webhooks; NULL: none are sent from here */
     bool (*busy)(void *user);         /* any work outside the store that will come into it? NULL: no; for `until_idle` */
     void *busy_user;
+    struct hfi_wards *wards;          /* the roll of its loops, for a watchdog; NULL: none */
     void (*quiet)(void *user);        /* asked for by hfi_runner_quiet: hfi_runner_renew may be called in here */
     void (*ended)(int code, void *user); /* 0, 1 = jobs were left to their leases, or HF_E… when it could not join */
     void *user;

@@ -213,6 +213,10 @@ struct hfi_runner {
 
     /* upkeep */
     struct hfi_timer upkeep_timer;
+    struct hfi_pulse sweep_pulse; /* a beat for each answer to a round */
+    struct hfi_ward sweep_ward;
+    struct hfi_task sweep_task;
+    _Atomic bool sweep_posted; /* any thread: `sweep_task` is on its way */
     struct hfi_op_nodes nodes_op;
     struct hfi_op_sweep sweep_op;
     struct hfi_rulebook *sweep_book, *quarantine_book, *lost_book, *readmit_book; /* of these operations while they are out */
@@ -340,6 +344,7 @@ void hfi_reconcile(struct hfi_runner *runner, struct hfi_owned *owned, size_t co
 /* upkeep.c */
 void hfi_upkeep_begin(struct hfi_runner *runner);
 void hfi_upkeep_stop(struct hfi_runner *runner);
+void hfi_upkeep_end(struct hfi_runner *runner); /* nobody looks after it any more */
 bool hfi_upkeep_idle(struct hfi_runner *runner);
 void hfi_upkeep_unknown(struct hfi_runner *runner); /* due lanes of unknown types, after a LANES answer */
 bool hfi_upkeep_alone(const struct hfi_runner *runner);

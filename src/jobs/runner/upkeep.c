@@ -4,6 +4,7 @@
  * jobs of unknown types aside, tidies up (tidy.c). Must never take a job of a node that may
  * live: a death on this host is proven by its lock, any other by a lease that ran out under our eyes. Loop thread.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -114,6 +115,7 @@ static void nodes_done(struct hfi_op *op, void *user) {
     struct hfi_runner *runner = user;
     runner->out--;
     runner->nodes_out = false;
+    hfi_pulse_beat(&runner->sweep_pulse);
     if (op->code == 0 && active(runner)) {
         for (size_t i = 0; i < runner->peer_count; i++)
             runner->peers[i].present = false;
@@ -151,6 +153,7 @@ static void swept(struct hfi_op *op, void *user) {
     struct hfi_op_sweep *sweep = &runner->sweep_op;
     runner->out--;
     runner->sweep_out = false;
+    hfi_pulse_beat(&runner->sweep_pulse);
     hfi_rulebook_free(runner->sweep_book);
     hfi_tidy_left(runner, op);
     if (op->code == 0) {
@@ -283,8 +286,10 @@ static void round_fired(struct hfi_timer *timer, void *user) {
     if (runner->life != HFI_LIFE_RUNNING)
         return;
     hfi_runner_arm(runner, &runner->upkeep_timer, round_ms(runner));
-    if (runner->lost)
+    if (runner->lost) {
+        hfi_pulse_beat(&runner->sweep_pulse);
         return; /* who cannot store a beat takes nobody's jobs */
+    }
     if (!runner->nodes_out) {
         runner->nodes_op.self = runner->node;
         runner->nodes_op.rows = NULL;
@@ -298,15 +303,51 @@ static void round_fired(struct hfi_timer *timer, void *user) {
     hfi_measurer_round(runner);
 }
 
+/* The rounds have come to an end without being stopped: a timer for which there was no memory. Nothing of a round is half
+ * done between two turns of the loop, so it begins with the next one; what is out with the writer comes back as ever. */
+static void sweep_again(struct hfi_task *task, void *user) {
+    (void)task;
+    struct hfi_runner *runner = user;
+    atomic_store(&runner->sweep_posted, false);
+    if (runner->life == HFI_LIFE_RUNNING && !hfi_timer_armed(&runner->upkeep_timer))
+        round_fired(&runner->upkeep_timer, runner);
+}
+
+static enum hfi_restart restart_sweep(struct hfi_ward *ward) {
+    struct hfi_runner *runner = ward->user;
+    if (!atomic_exchange(&runner->sweep_posted, true))
+        runner->scheduler->ops->post(runner->scheduler, &runner->sweep_task);
+    return HFI_RESTART_AGAIN;
+}
+
+static void be_looked_after(struct hfi_runner *runner) {
+    struct hfi_ward *ward = &runner->sweep_ward;
+    runner->sweep_task.run = sweep_again;
+    runner->sweep_task.user = runner;
+    snprintf(ward->name, sizeof ward->name, "sweep");
+    ward->pulse = &runner->sweep_pulse;
+    ward->restart = restart_sweep;
+    ward->user = runner;
+    ward->period_ms = round_ms(runner);
+    hfi_pulse_beat(&runner->sweep_pulse);
+    hfi_wards_add(runner->parts.wards, ward);
+}
+
 void hfi_upkeep_begin(struct hfi_runner *runner) {
     hfi_timer_init(&runner->upkeep_timer, round_fired, runner);
+    be_looked_after(runner);
     hfi_tidy_begin(runner);
     hfi_readmit_begin(runner);
     hfi_redriver_begin(runner);
     round_fired(&runner->upkeep_timer, runner);
 }
 
+void hfi_upkeep_end(struct hfi_runner *runner) {
+    hfi_wards_remove(runner->parts.wards, &runner->sweep_ward); /* what it posted by now runs before the runner ends */
+}
+
 void hfi_upkeep_stop(struct hfi_runner *runner) {
+    hfi_upkeep_end(runner);
     hfi_runner_disarm(runner, &runner->upkeep_timer);
     hfi_tidy_stop(runner);
     hfi_redriver_stop(runner);

@@ -109,6 +109,7 @@ static int apply_flags(struct hfi_session *session, const struct hfi_options *op
     runner->workers = (uint32_t)hfi_flag_number(options, "workers", runner->workers);
     runner->node = hfi_flag_text(options, "node", runner->node);
     runner->hung = hung;
+    runner->stack_signal = SIGRTMIN + 7;
     runner->phase = tell_phase;
     runner->until_idle = hfi_flag(options, "until-idle")->given;
     if (runner->node && !*runner->node)
@@ -149,6 +150,7 @@ static void print_counts(struct hf_runner *runner) {
     hfi_json_number(object, "poisoned", (int64_t)counts.poisoned);
     hfi_json_number(object, "outbox_oldest_ms", counts.outbox_oldest_ms);
     hfi_json_number(object, "missed_beats", (int64_t)counts.missed_beats);
+    hfi_json_number(object, "restarted_loops", (int64_t)counts.restarted_loops);
     hfi_json_number(object, "alerts_sent", (int64_t)counts.alerts_sent);
     hfi_json_number(object, "alerts_failed", (int64_t)counts.alerts_failed);
     hfi_json_number(object, "alerts_summaries", (int64_t)counts.alerts_summaries);
@@ -201,7 +203,8 @@ const struct hfi_command hfi_command_run = {
     .summary = "Runs jobs until it is told to stop",
     .about = "Checks the configuration first; errors stop it (exit 2). SIGTERM or SIGINT drains: no more jobs are started, running\n"
              "ones may end within node.drain_timeout, the rest is given back. A second signal hurries. Logs JSON lines to stderr.\n"
-             "A loop of the node that makes no progress (node.watchdog) ends the process with exit 1, for its supervisor. Tells systemd\n"
+             "A loop of the node that makes no progress (node.watchdog) is logged with its stack and begun again where that is safe; else\n"
+             "the process ends with exit 1, for its supervisor. Tells systemd\n"
              "READY, RELOADING, STOPPING and WATCHDOG where NOTIFY_SOCKET is set.\n"
              "Several nodes may run on one store. SIGHUP reads the configuration again: if it has no errors its job types, downstreams,\n"
              "queues, limits, defaults, retention, and of node the keys but name, workers, lease, heartbeat and watchdog, take effect\n"

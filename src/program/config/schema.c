@@ -48,7 +48,7 @@ const struct hfi_key hfi_keys[] = {
     {"node.max_crashes", HFI_KEY_COUNT, 0, S(max_crashes), 0, 1, 1000, "3", NULL, "crashes under one job before it is poison"},
     {"node.abandon_after", HFI_KEY_DURATION, HFI_KEY_NONE, S(abandon_after_ms), 0, 1, LONG, "5m", NULL, "a native handler that still runs so long past its execution_timeout loses its place and its job; none = never"},
     {"node.max_abandoned", HFI_KEY_COUNT, HFI_KEY_COMPUTED, S(max_abandoned), 0, 1, 10000, "workers", NULL, "with so many of those alive the node drains and exits with 1"},
-    {"node.watchdog", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "looks after the node's own loops: one that makes no progress is logged with its name, and the process exits with 1 for its supervisor"},
+    {"node.watchdog", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "looks after the node's own loops: one that makes no progress is logged with its name and stack, and is begun again where that is safe (a worker outside of handlers, the sweep); else the process exits with 1 for its supervisor"},
     {"node.watchdog.deadline", HFI_KEY_DURATION, HFI_KEY_NONE, S(watchdog_ms), 0, 1000, DAY, "60s", NULL, "a loop without a sign of life for so long is late; none switches the watchdog off"},
     {"node.watchdog.grace", HFI_KEY_DURATION, 0, S(watchdog_grace_ms), 0, 1000, DAY, "5m", NULL, "the same for the first sign of life after the start"},
     {"defaults", HFI_KEY_MAP, 0, 0, 0, 0, 0, NULL, NULL, "for every job whose type and queue say nothing else"},
