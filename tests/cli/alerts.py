@@ -252,6 +252,46 @@ def put_off():
         expect(row, row['state'] == 'sent' and row['tries'] == 2)
 
 
+def stormy():
+    """R7: on the SQLite store with real sinks: every death has its row and its Error line, each sink two messages."""
+    deaths = 10000 if os.environ.get('HF_FULL') else 200
+    server = Smtp()
+    hook = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Hook)
+    hook.got, hook.answer = [], 204
+    threading.Thread(target=hook.serve_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory() as folder:
+        take, taken = os.path.join(folder, 'take'), os.path.join(folder, 'taken')
+        with open(take, 'w') as file:
+            file.write('#!/bin/sh\ncat >> %s\n' % taken)
+        os.chmod(take, 0o755)
+        node = Node(folder, 'jobs: {bad: {kind: exec, command: [/bin/false]}}\n' + mail(server.port).replace(
+            'timeout: 1s}}}', 'timeout: 60s}}, hook: {webhook: {url: "http://127.0.0.1:%d/", timeout: 60s}}, '
+            'page: {command: {run: [%s], timeout: 60s}}}' % (hook.server_port, take)))
+        subprocess.run([program, 'enqueue', '--ndjson', '-'], cwd=folder, input='{"type":"bad"}\n' * deaths, text=True,
+                       capture_output=True, check=True)
+        done = subprocess.run([program, 'run', '--until-idle'], cwd=folder, capture_output=True, text=True, timeout=600)
+        expect(done.stderr[-2000:], done.returncode == 0 and done.stderr.count('job.dead') == deaths)
+
+        def heard():
+            with open(taken) as file:
+                return [len([line for line in server.heard if line.startswith('MAIL')]), len(hook.got), len(file.read().splitlines())]
+        expect(heard(), heard() == [1, 1, 1])
+        node.no_waiting()  # the window is over
+        node.call('run', '--until-idle')
+        node.call('run', '--until-idle')
+        expect(heard(), heard() == [2, 2, 2])
+        told = '%d more jobs (bad) died' % (deaths - 1)
+        with open(taken) as file:
+            expect(hook.got, told in hook.got[1]['text'] and ('"deaths":%d' % (deaths - 1)) in file.read().splitlines()[1])
+        expect(server.mail, told in server.mail)
+        with sqlite3.connect(os.path.join(folder, 'jobs.db')) as db:
+            rows = db.execute('SELECT (SELECT count(*) FROM dead_letters), (SELECT count(*) FROM alerts), '
+                              '(SELECT count(*) FROM alerts WHERE state = 0)').fetchone()
+        db.close()
+        expect(rows, rows == (deaths, 3 * deaths, 0))
+    hook.shutdown()
+
+
 HOSTILE = (b'<script>alert(1)</script>\r\nBcc: evil@example.org\r\n\r\n.\r\nQUIT\r\n\x00nul \x1b[2J\x1b]0;title\x07 \xff\xfe\xed\xa0\x80 '
            b'\xe2\x80\xaegpj \x9b31m {message} $(reboot) `id` \x7f\x08 \xc2\x9b31m end ')
 
@@ -393,6 +433,6 @@ def listed():
         expect('filter', len(json.loads(call('alert', 'list', '--json', '--state', 'sent'))['items']) == 1)
 
 
-for part in (mails, refusals, put_off, hostile, protected, one_of_two, each_for_itself, commands, refused, listed):
+for part in (mails, refusals, put_off, stormy, hostile, protected, one_of_two, each_for_itself, commands, refused, listed):
     part()
 print('ok')

@@ -222,7 +222,7 @@ void stage_begin(struct stage *stage, size_t at, const struct hf_runner_options 
         fail_msg("%s: %s", error.what, error.why);
     if (hfi_caller_new(&caller, options->downstreams, options->downstream_count, &node->caller, &error) != 0)
         fail_msg("%s: %s", error.what, error.why);
-    struct hfi_runner_parts parts = {.scheduler = stage->scheduler, .store = &node->store, .options = options,
+    struct hfi_runner_parts parts = {.scheduler = stage->scheduler, .new_sink = stage->new_sink, .store = &node->store, .options = options,
                                      .book = node->book, .caller = node->caller,
                                      .transport = hfi_scripted_transport(stage->scripted), .quiet = quiet,
                                      .wards = stage->wards, .ended = ended, .user = node};

@@ -49,6 +49,7 @@ struct stage {
     struct stage_node nodes[STAGE_NODES];
     hfi_script_fn decide;
     void *user;
+    hfi_sink_new_fn new_sink; /* of its nodes; NULL: the real ones */
     bool own_writers; /* before a node begins: its writer has a clock of its own, that can stand still */
     struct hfi_wards *wards; /* before a node begins: the roll of its loops; NULL none */
     void (*prepare)(struct stage_node *node); /* before a node begins: handlers, observers; NULL none */

@@ -43,6 +43,9 @@ int hfi_sink_check(const struct hf_sink_options *options, struct hf_error *error
 int hfi_sink_new(struct hfi_scheduler *scheduler, struct hfi_transport *transport, const struct hf_sink_options *options,
                  struct hfi_sink **sink, struct hf_error *error);
 
+typedef int (*hfi_sink_new_fn)(struct hfi_scheduler *scheduler, struct hfi_transport *transport,
+                               const struct hf_sink_options *options, struct hfi_sink **sink, struct hf_error *error);
+
 /* One POST with `text` and `content`, error type only, never its message [S0.25]. */
 int hfi_webhook_new(struct hfi_scheduler *scheduler, struct hfi_transport *transport,
                     const struct hf_sink_options *options, struct hfi_sink **sink, struct hf_error *error);

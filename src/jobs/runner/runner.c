@@ -281,10 +281,11 @@ static int make_alerts(struct hfi_runner *runner, struct hf_error *error) {
         return HF_ENOMEM;
     int code = 0;
     size_t made = 0;
+    hfi_sink_new_fn make = runner->parts.new_sink != NULL ? runner->parts.new_sink : hfi_sink_new;
     const char *at = (const char *)runner->options->sinks;
     for (; made < count && code == 0; at += runner->options->sinks->size) {
-        code = hfi_sink_new(runner->scheduler, runner->parts.transport,
-                            (const struct hf_sink_options *)(const void *)at, &sinks[made], error);
+        code = make(runner->scheduler, runner->parts.transport, (const struct hf_sink_options *)(const void *)at, &sinks[made],
+                    error);
         made += code == 0;
     }
     struct hfi_alerts_options options = {.scheduler = runner->scheduler, .writer = runner->writer, .sinks = sinks,

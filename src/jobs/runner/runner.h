@@ -4,6 +4,7 @@
 
 #include "base/scheduler.h"
 #include "holdfast/runner.h"
+#include "jobs/deaths/sink.h"
 #include "jobs/rulebook.h"
 #include "jobs/wards.h"
 #include "jobs/writer.h"
@@ -26,6 +27,7 @@ struct hfi_runner_parts {
     struct hfi_caller *caller;        /* NULL: no downstreams */
     struct hf_client *client;         /* for native handlers, or NULL */
     struct hfi_transport *transport;  /* of the webhooks; NULL: none are sent from here */
+    hfi_sink_new_fn new_sink;         /* NULL: hfi_sink_new */
     bool (*busy)(void *user);         /* any work outside the store that will come into it? NULL: no; for `until_idle` */
     void *busy_user;
     struct hfi_wards *wards;          /* the roll of its loops, for a watchdog; NULL: none */
