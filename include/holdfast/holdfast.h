@@ -24,6 +24,7 @@
 #include "policy.h"
 #include "queue.h"
 #include "runner.h"
+#include "simulate.h"
 #include "store.h"
 #include "units.h"
 #include "version.h"

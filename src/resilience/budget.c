@@ -63,18 +63,34 @@ void hfi_budget_call(struct hfi_budget *budget, struct hf_mono now) {
     atomic_fetch_add_explicit(&budget->calls, 1, memory_order_relaxed);
 }
 
-static bool has_room(struct hfi_budget *budget, struct hf_mono at) {
+/* Retries that the window allows, and those charged in it. */
+static uint64_t room_at(struct hfi_budget *budget, struct hf_mono at, uint64_t *charged) {
     int64_t turn_us = atomic_load_explicit(&budget->turn_us, memory_order_relaxed);
-    uint64_t total = atomic_load_explicit(&budget->calls, memory_order_relaxed), calls, charged = 0;
+    uint64_t total = atomic_load_explicit(&budget->calls, memory_order_relaxed), calls;
     struct hfi_budget_more *more = more_of(budget);
     struct hfi_window window = window_over(budget, budget->calls_window);
+    *charged = 0;
     hfi_window_peek(&window, turn_us, at, &total, &calls);
     if (more != NULL) {
         window = window_over(budget, more->charged_window);
-        hfi_window_peek(&window, turn_us, at, &more->charged, &charged);
+        hfi_window_peek(&window, turn_us, at, &more->charged, charged);
     }
     uint64_t share = calls * budget->ratio_permille / 1000;
-    return charged < (share > budget->floor ? share : budget->floor);
+    return share > budget->floor ? share : budget->floor;
+}
+
+static bool has_room(struct hfi_budget *budget, struct hf_mono at) {
+    uint64_t charged, room = room_at(budget, at, &charged);
+    return charged < room;
+}
+
+double hfi_budget_left(struct hfi_budget *budget, struct hf_mono now) {
+    uint64_t charged;
+    hfi_lock(&budget->lock);
+    turn_locked(budget, now);
+    uint64_t room = room_at(budget, now, &charged);
+    hfi_unlock(&budget->lock);
+    return charged < room ? (double)(room - charged) / (double)room : 0;
 }
 
 bool hfi_budget_could(struct hfi_budget *budget, struct hf_mono now) {

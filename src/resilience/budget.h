@@ -43,6 +43,7 @@ void hfi_budget_call(struct hfi_budget *budget, struct hf_mono now);       /* a 
 bool hfi_budget_take(struct hfi_budget *budget, struct hf_mono now);       /* a retry; false: refused, nothing charged */
 bool hfi_budget_could(struct hfi_budget *budget, struct hf_mono now);      /* would a take succeed? Charges nothing */
 int64_t hfi_budget_refill_ms(struct hfi_budget *budget, struct hf_mono now); /* until a take could succeed again, ≥ 1 */
+double hfi_budget_left(struct hfi_budget *budget, struct hf_mono now); /* share of what may be charged now, 0 … 1 */
 
 uint64_t hfi_budget_charged(struct hfi_budget *budget); /* takes that succeeded since the start */
 /* What came of a take. A refusal for want of memory may be missing. */

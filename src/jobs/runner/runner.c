@@ -310,8 +310,9 @@ int hfi_runner_new(const struct hfi_runner_parts *parts, struct hfi_runner **out
     runner->book = hfi_rulebook_hold(parts->book);
     runner->options = parts->options;
     runner->join.name = parts->options->node;
-    uint64_t seed;
-    hfi_entropy(&seed, sizeof seed);
+    uint64_t seed = parts->seed;
+    if (seed == 0)
+        hfi_entropy(&seed, sizeof seed);
     hfi_random_seed(&runner->random, seed);
     pthread_mutex_init(&runner->lock, NULL);
     hf_runner_counts_init(&runner->counts);

@@ -28,6 +28,7 @@ struct hfi_runner_parts {
     struct hf_client *client;         /* for native handlers, or NULL */
     struct hfi_transport *transport;  /* of the webhooks; NULL: none are sent from here */
     hfi_sink_new_fn new_sink;         /* NULL: hfi_sink_new */
+    uint64_t seed;                    /* of its jitter; 0: the kernel's */
     bool (*busy)(void *user);         /* any work outside the store that will come into it? NULL: no; for `until_idle` */
     void *busy_user;
     struct hfi_wards *wards;          /* the roll of its loops, for a watchdog; NULL: none */
