@@ -97,10 +97,10 @@ struct hf_load {
     const int64_t *arrivals_us; /* REPLAY: since from_ms, ascending */
     size_t arrival_count;
 };
-static inline void hf_load_init(struct hf_load *load, enum hf_load_kind kind) {
+static inline void hf_load_init(struct hf_load *load, enum hf_load_kind of) {
     memset(load, 0, sizeof *load);
     load->size = (uint32_t)sizeof *load;
-    load->kind = kind;
+    load->kind = of;
 }
 
 struct hf_clock_step {
