@@ -14,7 +14,7 @@ LAW = {
     'jobs': ['resilience', 'base'],
     'jobs/runner': ['jobs', 'resilience', 'base'],
     'jobs/store': ['jobs', 'base'],
-    'sim': ['jobs', 'resilience', 'base'],
+    'sim': ['jobs/runner', 'jobs', 'resilience', 'base'],
     'assembly': ['sim', 'jobs/store', 'jobs/runner', 'jobs', 'resilience/http', 'loop', 'resilience', 'base'],
     'program': [],
 }
