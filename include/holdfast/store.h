@@ -192,7 +192,7 @@ HF_API int hf_store_close_downstream(struct hf_store *store, const char *key, st
 
 /*
  * How long the phases of a downstream's attempts took, each by itself (guard.h), and the attempts in whole, whichever node
- * made them: of the last week, as far as they ended by themselves (measured.h has more of them). Where nothing of that is
+ * made them and however they ended: of the last week (measured.h has more of them). Where nothing of that is
  * kept, as of one host of a `per_host` downstream: those that ended an execution of the newest jobs, up to 5,000
  * executions of any downstream. Since 0.1.
  */

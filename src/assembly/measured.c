@@ -57,6 +57,9 @@ static bool from_measured(struct hf_store *store, const char *key, struct hf_pha
     if (*code != 0)
         return true;
     bool any = measured->hours > 0;
+    for (int fate = HF_FATE_FAILED; fate < HF_FATES; fate++) /* the attempts in whole are all of them, however they ended */
+        hfi_spread_merge(&measured->spreads[hfi_measured_at(HF_PHASE_ATTEMPT, HF_FATE_ENDED)],
+                         &measured->spreads[hfi_measured_at(HF_PHASE_ATTEMPT, (enum hf_fate)fate)]);
     if (any)
         *whole = (struct hf_phases_view){
             .resolve = all_of(measured, HF_PHASE_RESOLVE),
