@@ -237,10 +237,19 @@ static void a_sync_handler_resumes_at_its_last_step(void **state) {
     struct hf_job_spec spec = hf_job_of("count", "");
     must(hf_runner_register(runner, &type, counts_up, steps, &error));
     must(hf_enqueue(store, &spec, NULL, NULL, &error));
-    must(hf_runner_run(runner, &error));
+    /* A quick node finds the second execution, a millisecond later, not due yet, and is idle: the next one runs it. */
+    for (int node = 0; node < 50; node++) {
+        must(hf_runner_run(runner, &error));
+        must(hf_store_get_job(store, 1, &job, &error));
+        if (hf_job_look(job)->state != HF_JOB_PENDING)
+            break;
+        hf_job_free(job);
+        hf_runner_free(runner);
+        runner = new_runner(store, &curve);
+        must(hf_runner_register(runner, &type, counts_up, steps, &error));
+    }
     for (int i = 0; i < 5; i++)
         assert_int_equal(steps[i], 1);
-    must(hf_store_get_job(store, 1, &job, &error));
     assert_int_equal(hf_job_look(job)->state, HF_JOB_SUCCEEDED);
     assert_int_equal(hf_job_look(job)->executions, 2);
     assert_int_equal(hf_job_look(job)->progress, 5);
