@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Nodes as processes, what they say, and waiting for it."""
-import os, queue, subprocess, sys, tempfile, threading, time
+import fcntl, os, queue, signal, sqlite3, subprocess, sys, tempfile, threading, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "support")]
@@ -45,6 +45,27 @@ class Node:
         counts = self.wait("counts")
         assert self.process.wait(PATIENCE) == 0
         return dict(zip(counts[::2], map(int, counts[1::2])))
+
+    def pause(self, path):
+        """SIGSTOP, but never within a transaction or a checkpoint: with its lock everybody would stand still."""
+        for _ in range(1000):
+            self.process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+            db = sqlite3.connect(path, timeout=5, isolation_level=None)
+            try:
+                with open(path + ".ckpt", "rb") as gate:
+                    db.execute("BEGIN IMMEDIATE")
+                    fcntl.lockf(gate, fcntl.LOCK_SH | fcntl.LOCK_NB, 2)  # its door and its turns stand before the lock on the whole
+                    fcntl.flock(gate, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return
+            except (sqlite3.OperationalError, OSError):
+                self.resume()
+            finally:
+                db.close()
+        raise AssertionError("never found outside a transaction")
+
+    def resume(self):
+        self.process.send_signal(signal.SIGCONT)
 
     def kill(self):
         self.process.kill()

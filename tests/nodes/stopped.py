@@ -15,7 +15,7 @@ def a_stopped_node(path):
     identity = put(path, "burn")
     first.wait("burns")
     was = job(path, identity)
-    first.process.send_signal(signal.SIGSTOP)
+    first.pause(path)
     second = Node(path)
     assert second.wait("burns") == [str(identity), "2"]  # only after the lease: its lock is still held
     now = job(path, identity)
@@ -24,7 +24,7 @@ def a_stopped_node(path):
     second.wait("ran")
     until("the second's outcome", lambda: job(path, identity)["state"] == reader.SUCCEEDED)
     done = job(path, identity)
-    first.process.send_signal(signal.SIGCONT)
+    first.resume()
     first.wait("ran")  # its handler ends well, too late
     until("the refusal", lambda: any("job.stale" in line for line in first.log))
     assert job(path, identity) == done, (done, job(path, identity))
@@ -134,10 +134,10 @@ def a_bound_holds_over_nodes_that_are_stopped(path):
         pids = [reader.ask(path, "SELECT pid FROM nodes WHERE id = %d" % owner) for owner in running()[:1]]
         stopped = [node for node in crowd if node.process.pid in pids]
         for node in stopped:
-            node.process.send_signal(signal.SIGSTOP)
+            node.pause(path)
         until("another to begin", lambda: len(numbers(path + ".most")) > begun)
         for node in stopped:
-            node.process.send_signal(signal.SIGCONT)
+            node.resume()
         until("two to run again", lambda: len(running()) == 2)
     go(path)
     for pid in numbers(path + ".pids"):
