@@ -19,6 +19,18 @@ struct stuck {
     _Atomic unsigned runners; /* times that the loop was named */
 };
 
+/* ThreadSanitizer keeps signals back from a thread that sleeps in a call. */
+#if defined __SANITIZE_THREAD__
+#define STACKS 0
+#elif defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define STACKS 0
+#endif
+#endif
+#ifndef STACKS
+#define STACKS 1
+#endif
+
 static int pipes[2];         /* what the loop hangs in */
 static _Atomic int in_stack; /* how often the log showed the function that hangs */
 
@@ -40,7 +52,7 @@ static void find_frame(enum hf_log_level level, const char *event, const char *f
     uintptr_t start = (uintptr_t)hang_in_a_read - (uintptr_t)info.dli_fbase;
     for (const char *at = strstr(stack, "+0x"); at != NULL; at = strstr(at + 1, "+0x")) {
         uintptr_t offset = (uintptr_t)strtoull(at + 3, NULL, 16);
-        if (offset > start && offset < start + 200)
+        if (offset > start && offset < start + 400)
             atomic_fetch_add(&in_stack, 1);
     }
 }
@@ -83,7 +95,7 @@ static void a_hung_loop_is_told_by_name_S4_13(void **state) {
     assert_int_equal(hf_runner_new(store, &options, &stuck.runner, NULL), 0);
     assert_true(hf_runner_healthy(stuck.runner));
     assert_int_equal(hf_runner_start(stuck.runner, NULL), 0);
-    while (atomic_load(&stuck.runners) == 0 || atomic_load(&in_stack) == 0)
+    while (atomic_load(&stuck.runners) == 0 || (STACKS && atomic_load(&in_stack) == 0))
         sched_yield();
     assert_int_equal(write(pipes[1], "x", 1), 1);
     while (!hf_runner_healthy(stuck.runner)) /* it goes round again */

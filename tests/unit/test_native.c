@@ -32,8 +32,11 @@ static const struct hfi_scheduler_ops *real_ops;
 static _Atomic bool post_waits; /* for go_on */
 
 static void post(struct hfi_scheduler *self, struct hfi_task *task) {
-    while (atomic_load(&post_waits) && sem_wait(&go_on) != 0)
-        continue;
+    if (atomic_load(&post_waits)) {
+        sem_post(&began);
+        while (sem_wait(&go_on) != 0)
+            continue;
+    }
     real_ops->post(self, task);
     sem_post(&posted);
 }
@@ -476,11 +479,16 @@ static void a_worker_that_hangs_outside_of_its_handler_is_replaced_S4_7(void **s
     take(1);
     assert_int_equal(ends, 1);
     assert_int_equal(next->ending.result, HF_RESULT_OK);
-    for (int round = 0; round < 100; round++) /* the fresh one sleeps, the other is off the roll */
+    type.handler = waits_its_time;
+    assert_int_equal(kind->ops->start(kind, prepare(2)), 0);
+    while (sem_wait(&began) != 0)
+        continue;
+    for (int round = 0; round < 100; round++) /* the fresh one is in a handler, the other is off the roll */
         assert_int_equal(look(HFI_WATCHDOG_LATE) + look(HFI_WATCHDOG_HUNG), 0);
+    sem_post(&go_on);
     pthread_mutex_unlock(&desk.lock);
-    take(1);
-    assert_int_equal(ends, 2);
+    take(2);
+    assert_int_equal(ends, 3);
     assert_int_equal(stuck->ending.result, HF_RESULT_OK);
     kind->ops->close(kind);
     kind = NULL;
@@ -498,6 +506,8 @@ static void a_worker_that_hangs_with_the_lock_is_not_S4_7(void **state) {
     atomic_store(&post_waits, true);
     type.handler = says_ok;
     assert_int_equal(kind->ops->start(kind, prepare(0)), 0);
+    while (sem_wait(&began) != 0) /* it is there, with the lock */
+        continue;
     struct hfi_wards_counts counts;
     int hung;
     do {
