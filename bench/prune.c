@@ -23,6 +23,7 @@
 #define REST_FACTOR 4
 #define REST_LEAST_US 20000
 #define RUN_US 12e6 /* unless all is gone before */
+#define OTHERS_US 1e6 /* until a node whose turn it is not asks again; in a runner that is a minute */
 #define NODES_MAX 4
 
 struct pruned {
@@ -94,13 +95,17 @@ static void fill(const char *path, long jobs) {
 }
 
 /* A page, if its time has come: as jobs/tidy.c paces it. True: there is no more. */
-static bool prune(struct hfi_store *store, struct pruned *sum) {
-    struct hfi_op_prune op = {.op = {.kind = HFI_OP_PRUNE}, .succeeded_before = 1000, .now = {T0}, .limit = PAGE};
+static bool prune(struct hfi_store *store, int64_t node, struct pruned *sum) {
+    struct hfi_op_prune op = {.op = {.kind = HFI_OP_PRUNE}, .succeeded_before = 1000, .node = node, .now = {T0}, .limit = PAGE};
     double began = now_us();
     if (began < sum->next_us)
         return false;
     commit(store, &op.op, "prune");
     double took = now_us() - began;
+    if (op.others) {
+        sum->next_us = now_us() + OTHERS_US;
+        return false;
+    }
     sum->next_us = now_us() + (took * REST_FACTOR < REST_LEAST_US ? REST_LEAST_US : took * REST_FACTOR);
     sum->jobs += op.pruned;
     sum->rows_most = op.rows > sum->rows_most ? op.rows : sum->rows_most;
@@ -153,7 +158,7 @@ static struct pruned be_node(const char *path, bool prunes) {
     commit(store, &join.op, "join");
     for (bool over = false; !over && now_us() < end;) {
         work(store, join.node);
-        over = prunes && prune(store, &sum);
+        over = prunes && prune(store, join.node, &sum);
     }
     store->ops->close(store);
     return sum;

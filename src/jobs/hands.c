@@ -239,3 +239,13 @@ int64_t hfi_kept_since(const struct hfi_op_prune *op, int state) {
         return 0;
     }
 }
+
+bool hfi_prune_is_others(const struct hfi_prune_turn *turn, const struct hfi_op_prune *op) {
+    return turn->node != op->node && turn->until_us > op->now.us && hfi_sub(turn->until_us, op->now.us) <= HFI_PRUNE_TURN_US;
+}
+
+struct hfi_prune_turn hfi_prune_turn_after(const struct hfi_op_prune *op) {
+    if (!op->more)
+        return (struct hfi_prune_turn){0};
+    return (struct hfi_prune_turn){.node = op->node, .until_us = hfi_add(op->now.us, HFI_PRUNE_TURN_US)};
+}

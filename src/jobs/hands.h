@@ -81,6 +81,9 @@ char *hfi_detail_copy(const char *detail, bool keep);
 
 /* Jobs of that state that ended before this time are forgotten; 0: none are. */
 int64_t hfi_kept_since(const struct hfi_op_prune *op, int state);
+/* Is it another node's turn to prune? Also false when no clock of ours can have said so. */
+bool hfi_prune_is_others(const struct hfi_prune_turn *turn, const struct hfi_op_prune *op);
+struct hfi_prune_turn hfi_prune_turn_after(const struct hfi_op_prune *op); /* whose it is when that is done */
 
 void hfi_dead_note_fill(struct hfi_dead_note *note, int64_t dead_id, const struct hfi_change *change);
 /* Of a row that goes out: it leads a digest, a storm's summary, or nothing. */

@@ -454,6 +454,15 @@ struct hfi_op_poison {
     bool existed;    /* out: it was there already: nobody is alerted [S0.19] */
 };
 /*
+ * One node of a store prunes at a time (I73): who finds more than a page has the turn until it found no more, or did not
+ * come for so long; anybody else is answered `others` and nothing is pruned. So pages take the share of the time that one
+ * node gives them, however many there are.
+ */
+#define HFI_PRUNE_TURN_US INT64_C(60000000)
+struct hfi_prune_turn {
+    int64_t node, until_us; /* 0: nobody's */
+};
+/*
  * Small chunks: `limit` jobs, letters and so on, and with all that belongs to them never more than HFI_PRUNE_ROWS rows.
  * µs before which rows of a kind go, 0 = keep; dead letters only settled ones whose alerts have ended; of nodes only those that are
  * gone: a history of theirs that is still kept has no name then.
@@ -463,8 +472,10 @@ struct hfi_op_prune {
     struct hfi_op op;
     int64_t succeeded_before, cancelled_before, dead_before, quarantined_before, dead_letters_before, inbox_before;
     int64_t audit_before, nodes_before;
+    int64_t node;       /* who asks */
     struct hf_wall now; /* rates of limit keys that are full again are forgotten; uncounted */
     uint32_t limit, pruned;
+    bool others;   /* out: it is another node's turn */
     uint32_t rows; /* out: of all tables */
     bool more;     /* out: go on, not all was looked at */
 };

@@ -95,7 +95,11 @@ static void forget_storms(struct hfi_memory *store, struct hf_wall now) {
 }
 
 int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op) {
-    op->pruned = 0;
+    op->pruned = op->rows = 0;
+    op->more = false;
+    op->others = op->limit > 0 && hfi_prune_is_others(&store->prune_turn, op);
+    if (op->limit == 0 || op->others)
+        return 0;
     prune_rows(store, op, &store->jobs, job_goes);
     if (op->dead_letters_before > 0)
         prune_rows(store, op, &store->deads, dead_goes);
@@ -107,6 +111,7 @@ int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op) {
     forget_storms(store, op->now);
     op->rows = op->pruned;
     op->more = op->pruned >= op->limit;
+    store->prune_turn = hfi_prune_turn_after(op);
     return 0;
 }
 

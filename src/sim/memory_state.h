@@ -181,6 +181,7 @@ struct hfi_memory {
     struct hfi_index lanes_by_key, unique, messages, queue_gauges, limit_gauges;
     struct hfi_memory_policy *policies;
     int64_t next_job, next_dead, next_alert, next_policy, next_node, walked_at_us;
+    struct hfi_prune_turn prune_turn;
     uint64_t limit_look;
     uint64_t unhealthy_version;
     size_t expiring; /* rows with expires_at */

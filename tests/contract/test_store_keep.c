@@ -385,6 +385,52 @@ static void leave(int64_t node) {
     assert_int_equal(world_do(&op.op), 0);
 }
 
+static struct hfi_op_prune page_of(int64_t node, uint32_t limit) {
+    struct hfi_op_prune op = {.op = {.kind = HFI_OP_PRUNE}, .cancelled_before = INT64_MAX, .node = node, .now = world.now, .limit = limit};
+    assert_int_equal(world_do(&op.op), 0);
+    return op;
+}
+
+static void cancel_some(int count) {
+    for (int i = 0; i < count; i++) {
+        struct hfi_op_cancel cancel = {.op = {.kind = HFI_OP_CANCEL}, .id = world_put_type("a"), .actor = "x", .now = world.now};
+        assert_int_equal(world_do(&cancel.op), 0);
+    }
+}
+
+/* I73: who finds more than a page prunes alone until all is gone; others change nothing meanwhile. */
+static void one_node_prunes_at_a_time(void **state) {
+    (void)state;
+    cancel_some(7);
+    struct hfi_op_prune first = page_of(1, 3), other = page_of(2, 3);
+    assert_true(first.pruned == 3 && first.more && !first.others);
+    assert_true(other.others && other.pruned == 0 && other.rows == 0 && !other.more);
+    first = page_of(1, 3);
+    assert_true(first.pruned == 3 && !first.others);
+    assert_true(page_of(3, 3).others);
+    while (first.more)
+        first = page_of(1, 3);
+    other = page_of(2, 3); /* it found no more: anybody's turn */
+    assert_true(!other.others && other.pruned == 0);
+    cancel_some(1);
+    assert_int_equal(page_of(2, 3).pruned, 1);
+}
+
+/* I73: a pruner that died, or a clock that was set back: the others go on after a minute, or at once. */
+static void nobody_keeps_the_turn_to_prune(void **state) {
+    (void)state;
+    cancel_some(12);
+    assert_true(page_of(1, 3).more);
+    world.now.us += HFI_PRUNE_TURN_US - 1;
+    assert_true(page_of(2, 3).others);
+    world.now.us++;
+    struct hfi_op_prune next = page_of(2, 3);
+    assert_true(!next.others && next.pruned == 3 && next.more);
+    assert_true(page_of(1, 3).others); /* back from wherever it was */
+    world.now.us -= 1;
+    assert_false(page_of(1, 3).others); /* no clock of now has said that */
+}
+
 /* Their names stay for a while; a number is never given again, and one that is gone cannot come back. */
 static void nodes_that_are_gone_are_forgotten_in_time(void **state) {
     (void)state;
@@ -416,4 +462,5 @@ WORLD_MAIN(WORLD_TEST(each_state_has_its_own_time_to_the_microsecond), WORLD_TES
            WORLD_TEST(a_message_is_known_until_its_own_time_is_over),
            WORLD_TEST(ten_thousand_and_one_deaths_leave_as_many_rows), WORLD_TEST(a_changed_curve_is_for_new_jobs), WORLD_TEST(a_lane_goes_with_its_last_job),
            WORLD_TEST(a_lane_that_is_used_during_the_walk_stays), WORLD_TEST(a_walk_waits_for_its_time),
-           WORLD_TEST(nodes_that_are_gone_are_forgotten_in_time))
+           WORLD_TEST(nodes_that_are_gone_are_forgotten_in_time),
+           WORLD_TEST(one_node_prunes_at_a_time), WORLD_TEST(nobody_keeps_the_turn_to_prune))

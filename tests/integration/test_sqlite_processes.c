@@ -3,6 +3,7 @@
  * Several processes on one file, and processes that are killed: no acknowledged job is lost, none is run twice, the dead
  * are known at once. The parent holds no handle while it forks.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -376,10 +377,87 @@ static void pruning_keeps_to_its_bounds_whatever_it_finds(void **state) {
         stores[i]->ops->close(stores[i]);
 }
 
+/* ------------------------------------------------------------------ turns to write */
+
+struct waited {
+    sqlite3 *writer;
+    int lock, times, refused;
+};
+
+/* The lock of a turn, asked for by another open file. */
+static int ask_for_turn(int lock, short type) {
+    struct flock byte = {.l_type = type, .l_whence = SEEK_SET, .l_start = 1, .l_len = 1};
+    return fcntl(lock, F_OFD_SETLK, &byte);
+}
+
+/* In a pause of one that waits for the writer. */
+static void end_the_writer(void *user) {
+    struct waited *waited = user;
+    waited->refused += ask_for_turn(waited->lock, F_WRLCK) != 0;
+    if (++waited->times == 3)
+        sqlite3_exec(waited->writer, "COMMIT", NULL, NULL, NULL);
+}
+
+static void begin_to_write(sqlite3 **writer) {
+    assert_int_equal(sqlite3_open_v2(path, writer, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(*writer, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+}
+
+static int open_turn_file(void) {
+    char name[sizeof path + 8];
+    snprintf(name, sizeof name, "%s.ckpt", path);
+    return open(name, O_RDWR | O_CLOEXEC);
+}
+
+/* I73: who waits for the write lock has the turn, so nobody who asks later is first; with the lock in hand it gives it on. */
+static void who_waits_to_write_is_next(void **state) {
+    (void)state;
+    struct hfi_store *store;
+    struct waited waited = {0};
+    at("turn.db");
+    assert_int_equal(open_store(path, &store, NULL), 0);
+    assert_int_equal(put_many(store, "a", 1), 0);
+    waited.lock = open_turn_file();
+    assert_true(waited.lock >= 0);
+    begin_to_write(&waited.writer);
+    hfi_sqlite_of(store)->turn.waits = end_the_writer;
+    hfi_sqlite_of(store)->turn.user = &waited;
+    assert_int_equal(put_many(store, "a", 1), 0);
+    assert_int_equal(waited.times, 3);
+    assert_int_equal(waited.refused, 3);
+    assert_int_equal(ask_for_turn(waited.lock, F_WRLCK), 0);
+    sqlite3_close(waited.writer);
+    close(waited.lock);
+    store->ops->close(store);
+}
+
+/* I10, I73: a process that was stopped with the turn stops nobody; once it is free again turns are taken again. */
+static void a_turn_that_is_kept_stops_nobody(void **state) {
+    (void)state;
+    struct hfi_store *store;
+    at("kept.db");
+    assert_int_equal(open_store(path, &store, NULL), 0);
+    assert_int_equal(put_many(store, "a", 1), 0);
+    int lock = open_turn_file();
+    assert_int_equal(ask_for_turn(lock, F_WRLCK), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(put_many(store, "a", 1), 0);
+        assert_true(hfi_sqlite_of(store)->turn.stuck);
+    }
+    assert_int_equal(ask_for_turn(lock, F_UNLCK), 0);
+    assert_int_equal(put_many(store, "a", 1), 0);
+    assert_false(hfi_sqlite_of(store)->turn.stuck);
+    assert_int_equal(ask_number(path, "SELECT count(*) FROM jobs"), 5);
+    close(lock);
+    store->ops->close(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cached_lane_that_is_gone_is_made_again),
         cmocka_unit_test(pruning_keeps_to_its_bounds_whatever_it_finds),
+        cmocka_unit_test(who_waits_to_write_is_next),
+        cmocka_unit_test(a_turn_that_is_kept_stops_nobody),
         cmocka_unit_test(killed_at_any_moment_nothing_is_lost),
         cmocka_unit_test(two_at_once_run_each_job_once),
         cmocka_unit_test(a_live_node_is_not_taken_for_dead),

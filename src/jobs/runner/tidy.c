@@ -174,6 +174,7 @@ static void prune(struct hfi_runner *runner) {
     op->inbox_before = before(now, keep->keep_inbox_ms);
     op->audit_before = before(now, keep->keep_audit_ms);
     op->nodes_before = before(now, KEEP_NODES_MS);
+    op->node = runner->node;
     op->now = now;
     if (runner->prune_page == 0)
         runner->prune_page = PRUNE_FIRST;

@@ -60,14 +60,18 @@ static int walk_in(const struct hfi_sqlite *store) {
     return failed;
 }
 
+void hfi_sqlite_gate_open(struct hfi_sqlite *store) {
+    char path[HFI_PATH_MAX + 8];
+    if (store->gate >= 0)
+        return;
+    snprintf(path, sizeof path, "%s.ckpt", store->path);
+    store->gate = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
 int hfi_sqlite_gate_enter(struct hfi_sqlite *store) {
     const struct timespec pause = {.tv_nsec = 1000000};
     int failed = 0;
-    if (store->gate < 0) {
-        char path[HFI_PATH_MAX + 8];
-        snprintf(path, sizeof path, "%s.ckpt", store->path);
-        store->gate = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    }
+    hfi_sqlite_gate_open(store);
     for (int i = 0; store->gate >= 0 && (failed = walk_in(store)) != 0; i++) {
         if (errno != EWOULDBLOCK || i == HFI_BUSY_TIMEOUT_MS)
             break;
@@ -119,7 +123,7 @@ static void checkpoint(struct hfi_sqlite *store, int mode) {
     }
     sqlite3_busy_timeout(store->db, BUSY_MS);
     int native = sqlite3_wal_checkpoint_v2(store->db, NULL, mode, &frames, &moved);
-    sqlite3_busy_timeout(store->db, HFI_BUSY_TIMEOUT_MS);
+    hfi_sqlite_turn_waits(store);
     flock(store->gate, LOCK_UN);
     note_length(store);
     bool empty = native == SQLITE_OK && frames == moved;

@@ -100,11 +100,14 @@ static int begin(struct hfi_sqlite *store, bool reads) {
         snprintf(store->why, sizeof store->why, "the file was replaced or removed while it was open");
         return store->fault = HF_EIO;
     }
-    int code = hfi_sqlite_gate_enter(store);
-    if (code != 0)
-        return store->fault = code;
-    sqlite3_stmt *statement = hfi_sql(store, reads ? HFI_SQL_BEGIN_READ : HFI_SQL_BEGIN);
-    return statement ? hfi_sql_run(store, statement) : store->fault;
+    if (!reads)
+        hfi_sqlite_turn_take(store);
+    store->fault = hfi_sqlite_gate_enter(store);
+    sqlite3_stmt *statement = store->fault == 0 ? hfi_sql(store, reads ? HFI_SQL_BEGIN_READ : HFI_SQL_BEGIN) : NULL;
+    if (statement)
+        hfi_sql_run(store, statement);
+    hfi_sqlite_turn_give(store);
+    return store->fault;
 }
 
 static int flush_counts(struct hfi_sqlite *store) {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/random.h"
 #include "jobs/deaths/storm.h"
 #include "jobs/store.h"
 #include "jobs/store/deadline.h"
@@ -29,6 +30,15 @@ struct hfi_lane;
 struct hfi_policy;
 struct hfi_node_lock;
 struct hfi_unsettled;
+/* turn.c: whose turn it is to write, among the processes of a file */
+struct hfi_turn {
+    bool held;
+    bool stuck;        /* somebody keeps it and does not use it */
+    int64_t waited_us; /* for SQLite's lock, at the least */
+    struct hfi_random random;
+    void (*waits)(void *user); /* NULL; before each pause of waiting for SQLite's lock, for tests */
+    void *user;
+};
 enum hfi_deps_exist { HFI_DEPS_UNKNOWN, HFI_DEPS_NONE, HFI_DEPS_SOME };
 
 struct hfi_sqlite {
@@ -75,6 +85,7 @@ struct hfi_sqlite {
 
     /* checkpoint.c */
     int gate;           /* <db>.ckpt, -1 before */
+    struct hfi_turn turn;
     int wal_frames;     /* after the last commit */
     int wal_wanted;     /* the next checkpoint is tried at so many frames */
     int quiet;          /* calls of housekeep since something was written */
@@ -157,6 +168,8 @@ void hfi_sqlite_lanes_free(struct hfi_sqlite *store);
 int hfi_sqlite_op_lanes(struct hfi_sqlite *store, struct hfi_op_lanes *op);
 
 /* unused.c: lanes and policies that nothing refers to */
+int hfi_sqlite_meta_get(struct hfi_sqlite *store, const char *key, int64_t *number); /* 0 without one */
+int hfi_sqlite_meta_set(struct hfi_sqlite *store, const char *key, int64_t number);  /* of one that is there */
 /* The number of the walk that is under way, or of the last one. 0 or a fault. */
 int hfi_sqlite_walk(struct hfi_sqlite *store, int64_t *walk);
 /* Says in its row that this walk finds it in use; `*stands`: there is such a row. 0 or a fault. */
@@ -279,11 +292,17 @@ int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op);
 
 /* checkpoint.c, ballast.c */
 int64_t hfi_sqlite_housekeep(struct hfi_store *self, bool idle);
+void hfi_sqlite_gate_open(struct hfi_sqlite *store); /* the file, if it is not; `gate` stays -1 and errno says why */
 int hfi_sqlite_gate_enter(struct hfi_sqlite *store);
 void hfi_sqlite_gate_leave(struct hfi_sqlite *store);
 int hfi_sqlite_wal_hook(void *user, sqlite3 *db, const char *name, int frames);
 void hfi_sqlite_ballast_lay(struct hfi_sqlite *store);
 bool hfi_sqlite_ballast_drop(struct hfi_sqlite *store); /* true: there was some */
+/* turn.c: taken before the gate, given up with SQLite's lock in hand, whether that came or not */
+void hfi_sqlite_turn_begin(struct hfi_sqlite *store); /* after the handle was opened */
+void hfi_sqlite_turn_waits(struct hfi_sqlite *store); /* how its handle waits for SQLite's lock, after another way */
+void hfi_sqlite_turn_take(struct hfi_sqlite *store);
+void hfi_sqlite_turn_give(struct hfi_sqlite *store);
 struct hfi_space {
     uint64_t free_bytes; /* for this user; UINT64_MAX: the disk does not say */
     bool ballast;

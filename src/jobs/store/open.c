@@ -207,6 +207,8 @@ static int open_checked(struct hfi_sqlite *store, const char *path, struct hf_er
         code = check_mark(store, error);
     if (code == 0)
         code = hfi_sqlite_connect(store->path, false, &store->db, error);
+    if (code == 0)
+        hfi_sqlite_turn_begin(store);
     if (code == 0 && found != EMPTY)
         code = check_version(store, error);
     if (code == 0)

@@ -14,6 +14,7 @@
 #define NODES_AT_ONCE 100  /* each may have a file */
 #define ROWS_OF_ONE 800    /* with a job or letter, at most: below a bound it is taken whole */
 #define EPOCHS_OF_ONE 50   /* a job of more has its history taken in pieces */
+#define ROWS_OF_TURN 2     /* that say whose turn it is */
 
 struct doomed {
     int64_t id, epoch;
@@ -27,7 +28,7 @@ static uint32_t rows_of(const struct hfi_sqlite *store, const struct hfi_op_prun
 }
 
 static uint32_t rows_left(const struct hfi_sqlite *store, const struct hfi_op_prune *op) {
-    uint32_t rows = rows_of(store, op);
+    uint32_t rows = rows_of(store, op) + ROWS_OF_TURN;
     return rows < HFI_PRUNE_ROWS ? HFI_PRUNE_ROWS - rows : 0;
 }
 
@@ -250,13 +251,31 @@ static void prune_past(struct hfi_sqlite *store, const struct hfi_op_prune *op, 
     hfi_sql_run(store, statement);
 }
 
+static int read_turn(struct hfi_sqlite *store, struct hfi_prune_turn *turn) {
+    if (hfi_sqlite_meta_get(store, "pruner_until", &turn->until_us) == 0)
+        hfi_sqlite_meta_get(store, "pruner", &turn->node);
+    return store->fault;
+}
+
+static int pass_turn(struct hfi_sqlite *store, const struct hfi_prune_turn *turn, const struct hfi_op_prune *op) {
+    struct hfi_prune_turn next = hfi_prune_turn_after(op);
+    if (next.until_us == turn->until_us && next.node == turn->node)
+        return 0; /* most often nobody has it and nobody needs it: nothing is written then */
+    if (hfi_sqlite_meta_set(store, "pruner_until", next.until_us) == 0)
+        hfi_sqlite_meta_set(store, "pruner", next.node);
+    return store->fault;
+}
+
 int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op) {
-    uint32_t began = (uint32_t)sqlite3_total_changes(store->db);
+    struct hfi_prune_turn turn = {0};
     op->pruned = op->rows = 0;
-    op->more = false;
-    if (op->limit == 0)
+    op->more = op->others = false;
+    if (op->limit == 0 || read_turn(store, &turn) != 0)
+        return store->fault;
+    op->others = hfi_prune_is_others(&turn, op);
+    if (op->others)
         return 0;
-    op->rows = began;
+    op->rows = (uint32_t)sqlite3_total_changes(store->db);
     if (prune_jobs(store, op) == 0 && prune_letters(store, op) == 0 &&
         prune_by_time(store, op, HFI_SQL_PRUNE_INBOX, op->inbox_before) == 0 &&
         prune_by_time(store, op, HFI_SQL_PRUNE_AUDIT, op->audit_before) == 0 && prune_nodes(store, op) == 0 &&
@@ -265,6 +284,8 @@ int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op) {
     if (store->fault == 0)
         prune_past(store, op, HFI_SQL_STORMS_PRUNE);
     op->more = op->more || op->pruned >= op->limit || !has_room(store, op);
+    if (store->fault == 0)
+        pass_turn(store, &turn, op);
     op->rows = rows_of(store, op);
     return store->fault;
 }

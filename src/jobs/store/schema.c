@@ -168,7 +168,7 @@ static const char version_1_nodes[] =
     " STRICT, WITHOUT ROWID;"
     "CREATE INDEX measured_hour ON measured(hour);"
     "INSERT INTO meta VALUES ('schema', 1), ('min_reader', 1), ('min_writer', 1), ('next_job', 1), ('control', 0),"
-    " ('walk', 1), ('walked_at', 0);";
+    " ('walk', 1), ('walked_at', 0), ('pruner', 0), ('pruner_until', 0);";
 
 #define PARTS_MAX 5
 static const char *const steps[][PARTS_MAX] = {{version_1_jobs, version_1_deaths, version_1_alerts, version_1_nodes}};

@@ -17,7 +17,7 @@
 
 enum phase { PHASE_JOBS, PHASE_LETTERS, PHASE_LANES, PHASE_POLICIES, PHASE_END };
 
-static int get_number(struct hfi_sqlite *store, const char *key, int64_t *number) {
+int hfi_sqlite_meta_get(struct hfi_sqlite *store, const char *key, int64_t *number) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_META_GET);
     *number = 0;
     if (!statement)
@@ -29,7 +29,7 @@ static int get_number(struct hfi_sqlite *store, const char *key, int64_t *number
     return store->fault;
 }
 
-static int set_number(struct hfi_sqlite *store, const char *key, int64_t number) {
+int hfi_sqlite_meta_set(struct hfi_sqlite *store, const char *key, int64_t number) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_META_SET);
     if (!statement)
         return store->fault;
@@ -39,7 +39,7 @@ static int set_number(struct hfi_sqlite *store, const char *key, int64_t number)
 }
 
 int hfi_sqlite_walk(struct hfi_sqlite *store, int64_t *walk) {
-    if (store->walk == 0 && get_number(store, "walk", &store->walk) == 0 && store->walk <= 0)
+    if (store->walk == 0 && hfi_sqlite_meta_get(store, "walk", &store->walk) == 0 && store->walk <= 0)
         hfi_sqlite_fault(store, SQLITE_CORRUPT);
     *walk = store->walk;
     return store->fault;
@@ -140,11 +140,11 @@ static int find_gone(struct hfi_sqlite *store, struct hfi_op_unused *op) {
 /* True: it is time, and this is the walk. A clock that was set back begins one, too. */
 static bool begin(struct hfi_sqlite *store, struct hfi_op_unused *op) {
     int64_t walk, last;
-    if (get_number(store, "walked_at", &last) != 0 || hfi_sqlite_walk(store, &walk) != 0)
+    if (hfi_sqlite_meta_get(store, "walked_at", &last) != 0 || hfi_sqlite_walk(store, &walk) != 0)
         return false;
     if (op->now.us >= last && hfi_sub(op->now.us, last) < op->every_us)
         return false;
-    if (set_number(store, "walked_at", op->now.us) != 0 || set_number(store, "walk", walk + 1) != 0)
+    if (hfi_sqlite_meta_set(store, "walked_at", op->now.us) != 0 || hfi_sqlite_meta_set(store, "walk", walk + 1) != 0)
         return false;
     store->walk = walk + 1;
     op->walk = (struct hfi_walk){.number = walk + 1};
