@@ -34,6 +34,17 @@ need_packages() {
         fail "could not install:$missing (see above)"
 }
 
+# A quicker linker, where it is there or can be had at once: several hundred programs are linked. Nothing depends on it.
+quick_linker() {
+    if ! command -v mold >/dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        say "installing mold, a quicker linker (it may be missing)"
+        { timeout 60 apt-get -o Acquire::Retries=0 install -y -q --download-only --no-install-recommends mold &&
+            DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-download --no-install-recommends mold; } >&2 ||
+            say "no mold: linking with the usual linker"
+    fi
+    ! command -v mold >/dev/null 2>&1 || export CC_LD=mold
+}
+
 # Configures the build folder "$1" with the remaining options.
 configure() {
     folder=$1

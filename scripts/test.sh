@@ -9,6 +9,7 @@ full=
 [ "${1:-}" != --full ] || full=yes
 # shellcheck disable=SC2086
 need_packages $BUILD_PACKAGES $TEST_PACKAGES
+quick_linker
 
 passed=0
 failed=0
