@@ -302,6 +302,7 @@ struct hfi_op_redrive_task {
 struct hfi_op_redrive_step {
     struct hfi_op op;
     int64_t id; /* 0: any */
+    bool look;  /* only when the next is due: nothing is found, nothing written */
     struct hf_wall now;
     bool found;                   /* out: there was one; else nothing is due */
     uint32_t redriven;            /* out: jobs that it made */

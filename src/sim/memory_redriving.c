@@ -105,7 +105,7 @@ static struct hfi_redrive_task *first_due(struct hfi_memory *store, int64_t now_
 }
 
 int hfi_memory_redrive_step(struct hfi_memory *store, struct hfi_op_redrive_step *op) {
-    struct hfi_redrive_task *task = op->id != 0 ? find(store, op->id) : first_due(store, op->now.us);
+    struct hfi_redrive_task *task = op->id != 0 ? find(store, op->id) : first_due(store, op->look ? INT64_MIN : op->now.us);
     op->redriven = 0;
     op->found = task != NULL;
     op->next_due_us = INT64_MAX;

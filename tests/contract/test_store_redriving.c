@@ -30,7 +30,10 @@ static int64_t begin(const struct hf_redrive_options *options) {
 
 static struct hfi_op_redrive_step step(int64_t id) {
     struct hfi_op_redrive_step op = {.op = {.kind = HFI_OP_REDRIVE_STEP}, .id = id, .now = world.now};
+    struct hfi_op_redrive_step look = {.op = {.kind = HFI_OP_REDRIVE_STEP}, .look = true, .now = world.now};
     assert_int_equal(world_do(&op.op), 0);
+    assert_int_equal(world_do(&look.op), 0); /* the same, and nothing is moved by it */
+    assert_true(!look.found && look.redriven == 0 && look.next_due_us == op.next_due_us);
     return op;
 }
 

@@ -239,9 +239,12 @@ static void s3_10_idle_nodes_add_no_lock_wait(void **state) {
         for (int i = 0; i < 10; i++) {
             struct hfi_op_lanes lanes = {.op = {.kind = HFI_OP_LANES}, .now = {T0 + poll * S / 2}};
             struct hfi_op_nodes nodes = {.op = {.kind = HFI_OP_NODES}, .self = idle[i].node};
-            struct hfi_op *both[] = {&lanes.op, &nodes.op};
+            struct hfi_op_redrive_step tasks = {.op = {.kind = HFI_OP_REDRIVE_STEP}, .look = true, .now = lanes.now};
+            struct hfi_op *all[] = {&lanes.op, &nodes.op, &tasks.op};
             sqlite3_busy_timeout(idle[i].store->db, 0);
-            idle[i].port->ops->commit(idle[i].port, both, 2);
+            idle[i].port->ops->commit(idle[i].port, all, 3);
+            assert_int_equal(tasks.op.code, 0);
+            assert_true(tasks.next_due_us == INT64_MAX);
             assert_int_equal(lanes.op.code, 0);
             assert_int_equal(nodes.op.code, 0);
             assert_int_equal(nodes.count, 9);

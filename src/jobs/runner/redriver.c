@@ -42,11 +42,29 @@ static uint64_t ends(struct hfi_runner *runner) {
     return ended;
 }
 
+static void stepped(struct hfi_op *op, void *user);
+
+/* A store in which no task was open is looked at first: an idle node writes nothing. */
+static void ask(struct hfi_runner *runner, bool look) {
+    struct hfi_op_redrive_step *op = &runner->redrive_op;
+    op->id = 0;
+    op->look = look;
+    op->now = hfi_runner_wall(runner);
+    runner->redrive_at = hfi_runner_mono(runner);
+    runner->redrive_out = true;
+    runner->redrive_ends = ends(runner);
+    hfi_runner_submit(runner, &op->op, HFI_OP_REDRIVE_STEP, stepped, runner);
+}
+
 static void stepped(struct hfi_op *op, void *user) {
     struct hfi_runner *runner = user;
     const struct hfi_op_redrive_step *step = &runner->redrive_op;
     runner->out--;
     runner->redrive_out = false;
+    if (op->code == 0 && step->look && step->next_due_us <= hfi_runner_wall(runner).us && active(runner)) {
+        ask(runner, false);
+        return;
+    }
     if (op->code != 0) { /* the next round asks again */
         runner->redrive_wanted = false;
         hfi_log(HF_LOG_WARNING, "upkeep.failed", HFI_S("what", "redrive"), HFI_S("why", hf_strerror(op->code)), NULL);
@@ -62,15 +80,8 @@ static void stepped(struct hfi_op *op, void *user) {
 }
 
 void hfi_redriver_round(struct hfi_runner *runner) {
-    struct hfi_op_redrive_step *op = &runner->redrive_op;
-    if (runner->redrive_out)
-        return;
-    op->id = 0;
-    op->now = hfi_runner_wall(runner);
-    runner->redrive_at = hfi_runner_mono(runner);
-    runner->redrive_out = true;
-    runner->redrive_ends = ends(runner);
-    hfi_runner_submit(runner, &op->op, HFI_OP_REDRIVE_STEP, stepped, runner);
+    if (!runner->redrive_out)
+        ask(runner, !runner->redrive_open);
 }
 
 static void timer_fired(struct hfi_timer *timer, void *user) {

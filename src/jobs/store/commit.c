@@ -88,7 +88,8 @@ static void forget(struct hfi_sqlite *store) {
 /* Nothing is written by any of them: no lock is taken that a writer waits for, nor is one waited for [S3.10]. */
 static bool only_reads(struct hfi_op *const *ops, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (ops[i]->kind != HFI_OP_LANES && ops[i]->kind != HFI_OP_NODES)
+        if (ops[i]->kind != HFI_OP_LANES && ops[i]->kind != HFI_OP_NODES &&
+            !(ops[i]->kind == HFI_OP_REDRIVE_STEP && ((const struct hfi_op_redrive_step *)(const void *)ops[i])->look))
             return false;
     return true;
 }

@@ -190,6 +190,9 @@ static int next_due(struct hfi_sqlite *store, struct hfi_op_redrive_step *op) {
 int hfi_sqlite_op_redrive_step(struct hfi_sqlite *store, struct hfi_op_redrive_step *op) {
     op->redriven = 0;
     op->next_due_us = INT64_MAX;
+    op->found = false;
+    if (op->look)
+        return next_due(store, op);
     op->found = op->id != 0 ? load(store, HFI_SQL_REDRIVE_GET, op->id, &op->task)
                             : load(store, HFI_SQL_REDRIVE_DUE, op->now.us, &op->task);
     if (store->fault != 0)
