@@ -115,6 +115,7 @@ static int force(struct hf_store *store, const char *key, bool isolate, int64_t 
     int code = hfi_name_check("downstream", key, HFI_NAME_MAX, error);
     if (code != 0)
         return code;
+    op.now = hfi_store_now(store);
     op.state.version = -1;
     op.state.forced = isolate;
     if (!isolate) { /* closed means closed, also when it was the breaker that opened */
@@ -122,7 +123,7 @@ static int force(struct hf_store *store, const char *key, bool isolate, int64_t 
         op.state.phase = HF_BREAKER_CLOSED;
     }
     if (for_ms > 0)
-        op.state.forced_until_us = hfi_add(hfi_store_now(store).us, hfi_ms_to_us(for_ms));
+        op.state.forced_until_us = hfi_add(op.now.us, hfi_ms_to_us(for_ms));
     hfi_text_copy(op.state.reason, sizeof op.state.reason, reason);
     return hfi_store_do(store, &op.op, "downstream", error);
 }

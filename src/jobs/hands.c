@@ -202,6 +202,15 @@ uint32_t hfi_share_of(const struct hfi_op_share *op, uint64_t others, uint32_t n
     return held > op->keep ? (uint32_t)held : op->keep;
 }
 
+bool hfi_downstream_is_current(const struct hfi_downstream_state *row, const struct hfi_downstream_state *wish) {
+    return wish->version == -1 || wish->version == row->version || row->version == 0;
+}
+
+bool hfi_downstream_is_idle(const struct hfi_downstream_state *row, int64_t written_us, int64_t before_us) {
+    bool forced = row->forced != 0 && (row->forced_until_us == 0 || row->forced_until_us >= before_us);
+    return row->phase == HF_BREAKER_CLOSED && !forced && row->gate_until_us < before_us && written_us < before_us;
+}
+
 void hfi_downstream_merge(struct hfi_downstream_state *row, const struct hfi_downstream_state *wish, unsigned set) {
     if (set & HFI_DOWNSTREAM_FORCED) {
         row->forced = wish->forced;
@@ -217,7 +226,7 @@ void hfi_downstream_merge(struct hfi_downstream_state *row, const struct hfi_dow
     }
     if (set & HFI_DOWNSTREAM_FORCED || row->forced == 0) /* why a person forced it stands over why the breaker opened */
         hfi_text_copy(row->reason, sizeof row->reason, wish->reason);
-    row->version++;
+    row->version = (wish->version > row->version ? wish->version : row->version) + 1;
 }
 
 bool hfi_downstream_keeps(const struct hfi_downstream_state *row, struct hf_wall now) {

@@ -33,7 +33,12 @@ void hfi_hand_quarantine(struct hfi_hand *hand, const struct hfi_op_quarantine *
 void hfi_hand_cancel(struct hfi_hand *hand, const struct hfi_op_cancel *op, const struct hfi_job *job);
 void hfi_hand_requeue(struct hfi_hand *hand, const struct hfi_op_requeue *op);
 
-/* What a write of one downstream makes of its row: control, phase, the reason of whichever is in force; version + 1. */
+/* Is a write on top of what is stored? Version 0, no row, also stands for one that was pruned. */
+bool hfi_downstream_is_current(const struct hfi_downstream_state *row, const struct hfi_downstream_state *wish);
+/* Says the row what no row would say, and did so before that time? */
+bool hfi_downstream_is_idle(const struct hfi_downstream_state *row, int64_t written_us, int64_t before_us);
+/* What a write of one downstream makes of its row: control, phase, the reason of whichever is in force; a version that
+ * neither the row nor who writes has seen. */
 void hfi_downstream_merge(struct hfi_downstream_state *row, const struct hfi_downstream_state *wish, unsigned set);
 
 /* What a node may have of something shared, when `nodes` want some of it, itself among them, and the others hold

@@ -361,6 +361,7 @@ struct hfi_op_downstream {
     struct hfi_op op;
     const char *key;
     unsigned set;
+    struct hf_wall now;                /* of a write */
     struct hfi_downstream_state state; /* in; out: as stored now */
 };
 /*
@@ -473,6 +474,7 @@ struct hfi_op_prune {
     struct hfi_op op;
     int64_t succeeded_before, cancelled_before, dead_before, quarantined_before, dead_letters_before, inbox_before;
     int64_t audit_before, nodes_before;
+    int64_t downstreams_before; /* that are closed, not isolated, behind no gate, and not written since */
     int64_t node;       /* who asks */
     struct hf_wall now; /* rates of limit keys that are full again are forgotten; uncounted */
     uint32_t limit, pruned;

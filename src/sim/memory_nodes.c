@@ -214,13 +214,13 @@ static struct hfi_memory_downstream *add_downstream(struct hfi_memory *store, co
 
 int hfi_memory_downstream(struct hfi_memory *store, struct hfi_op_downstream *op) {
     struct hfi_memory_downstream *row = downstream_of(store, op->key);
-    int64_t version = row ? row->state.version : 0;
     bool writes = op->set & (HFI_DOWNSTREAM_FORCED | HFI_DOWNSTREAM_PHASE);
-    int code = writes && op->state.version != -1 && op->state.version != version ? HF_ESTATE : 0;
+    int code = writes && row && !hfi_downstream_is_current(&row->state, &op->state) ? HF_ESTATE : 0;
     if (code == 0 && writes) {
         if (!row && !(row = add_downstream(store, op->key)))
             return HF_ENOMEM;
         hfi_downstream_merge(&row->state, &op->state, op->set);
+        row->written_us = op->now.us;
         store->unhealthy_version++;
     }
     if (row)

@@ -70,6 +70,16 @@ static bool node_goes(struct hfi_memory *store, const struct hfi_op_prune *op, v
     return true;
 }
 
+static bool downstream_goes(struct hfi_memory *store, const struct hfi_op_prune *op, void *item) {
+    struct hfi_memory_downstream *row = item;
+    if (!hfi_downstream_is_idle(&row->state, row->written_us, op->downstreams_before))
+        return false;
+    store->unhealthy_version++;
+    hfi_free(row->key);
+    hfi_free(row);
+    return true;
+}
+
 /* Ids are places: that of one that is forgotten stays, empty. */
 static void forget_tasks(struct hfi_memory *store, struct hfi_op_prune *op) {
     for (size_t i = 0; i < store->redrives.count && op->pruned < op->limit && op->dead_letters_before > 0; i++) {
@@ -107,6 +117,8 @@ int hfi_memory_prune(struct hfi_memory *store, struct hfi_op_prune *op) {
         prune_rows(store, op, &store->inbox, message_goes);
     if (op->nodes_before > 0)
         prune_rows(store, op, &store->nodes, node_goes);
+    if (op->downstreams_before > 0)
+        prune_rows(store, op, &store->downstreams, downstream_goes);
     forget_tasks(store, op);
     forget_storms(store, op->now);
     op->rows = op->pruned;

@@ -141,6 +141,7 @@ struct hfi_memory_queue {
 struct hfi_memory_downstream {
     char *key;
     struct hfi_downstream_state state;
+    int64_t written_us;
 };
 
 struct hfi_memory_share {

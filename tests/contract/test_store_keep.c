@@ -385,6 +385,70 @@ static void leave(int64_t node) {
     assert_int_equal(world_do(&op.op), 0);
 }
 
+static struct hfi_downstream_state write_row(const char *key, unsigned set, struct hfi_downstream_state state) {
+    struct hfi_op_downstream op = {.op = {.kind = HFI_OP_DOWNSTREAM}, .key = key, .set = set, .now = world.now, .state = state};
+    assert_int_equal(world_do(&op.op), 0);
+    return op.state;
+}
+
+static int64_t version_of(const char *key) {
+    return write_row(key, HFI_DOWNSTREAM_READ, (struct hfi_downstream_state){0}).version;
+}
+
+static uint64_t control_now(void) {
+    struct hfi_op_lanes op = {.op = {.kind = HFI_OP_LANES}, .now = world.now};
+    assert_int_equal(world_do(&op.op), 0);
+    hfi_free(op.rows);
+    return op.unhealthy_version;
+}
+
+/* A row for each host that was ever called would stay for ever: what says nothing goes, in pages; what says something stays. */
+static void downstreams_with_nothing_to_say_are_forgotten(void **state) {
+    (void)state;
+    char key[32];
+    for (int i = 0; i < 25; i++) {
+        snprintf(key, sizeof key, "host-%d", i);
+        write_row(key, HFI_DOWNSTREAM_PHASE, (struct hfi_downstream_state){0});
+    }
+    write_row("open", HFI_DOWNSTREAM_PHASE, (struct hfi_downstream_state){.phase = 1, .open_until_us = 1, .unhealthy_since_us = 1});
+    write_row("ramp", HFI_DOWNSTREAM_PHASE, (struct hfi_downstream_state){.phase = 3, .ramp_from_us = 1});
+    write_row("gate", HFI_DOWNSTREAM_PHASE, (struct hfi_downstream_state){.gate_until_us = world.now.us + DAY});
+    write_row("forced", HFI_DOWNSTREAM_FORCED, (struct hfi_downstream_state){.forced = 1});
+    write_row("was-forced", HFI_DOWNSTREAM_FORCED, (struct hfi_downstream_state){.forced = 1, .forced_until_us = world.now.us});
+    int64_t written = world.now.us;
+    uint64_t control = control_now();
+    struct hfi_op_prune op = {.downstreams_before = written, .limit = 10};
+    assert_int_equal(prune(op), 0);
+    assert_true(control_now() == control);
+    world.now.us++;
+    write_row("host-3", HFI_DOWNSTREAM_PHASE, (struct hfi_downstream_state){.version = 1});
+    control = control_now();
+    op.downstreams_before = written + 1;
+    assert_int_equal(prune(op), 25);
+    assert_true(control_now() != control); /* whoever knows a version of them reads again */
+    assert_int_equal(version_of("host-3"), 2);
+    assert_int_equal(version_of("host-4"), 0);
+    assert_int_equal(version_of("was-forced"), 0);
+    assert_int_equal(version_of("open") + version_of("ramp") + version_of("gate") + version_of("forced"), 4);
+    op.downstreams_before = written + DAY + 1;
+    assert_int_equal(prune(op), 2); /* the one that was written again, and the gate */
+}
+
+/* Who has not heard of that yet is not refused, and what it writes is newer than all that was seen. */
+static void a_write_over_a_forgotten_downstream_counts(void **state) {
+    (void)state;
+    struct hfi_downstream_state row = {0};
+    for (int i = 0; i < 3; i++)
+        row = write_row("host", HFI_DOWNSTREAM_PHASE, row);
+    assert_int_equal(row.version, 3);
+    struct hfi_op_prune op = {.downstreams_before = world.now.us + 1};
+    assert_int_equal(prune(op), 1);
+    row.phase = 1;
+    row = write_row("host", HFI_DOWNSTREAM_PHASE, row);
+    assert_int_equal(row.version, 4);
+    assert_int_equal(row.phase, 1);
+}
+
 static struct hfi_op_prune page_of(int64_t node, uint32_t limit) {
     struct hfi_op_prune op = {.op = {.kind = HFI_OP_PRUNE}, .cancelled_before = INT64_MAX, .node = node, .now = world.now, .limit = limit};
     assert_int_equal(world_do(&op.op), 0);
@@ -463,4 +527,5 @@ WORLD_MAIN(WORLD_TEST(each_state_has_its_own_time_to_the_microsecond), WORLD_TES
            WORLD_TEST(ten_thousand_and_one_deaths_leave_as_many_rows), WORLD_TEST(a_changed_curve_is_for_new_jobs), WORLD_TEST(a_lane_goes_with_its_last_job),
            WORLD_TEST(a_lane_that_is_used_during_the_walk_stays), WORLD_TEST(a_walk_waits_for_its_time),
            WORLD_TEST(nodes_that_are_gone_are_forgotten_in_time),
-           WORLD_TEST(one_node_prunes_at_a_time), WORLD_TEST(nobody_keeps_the_turn_to_prune))
+           WORLD_TEST(downstreams_with_nothing_to_say_are_forgotten),
+           WORLD_TEST(a_write_over_a_forgotten_downstream_counts), WORLD_TEST(one_node_prunes_at_a_time), WORLD_TEST(nobody_keeps_the_turn_to_prune))

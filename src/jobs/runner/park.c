@@ -145,6 +145,7 @@ static void downstream_done(struct hfi_op *op, void *user) {
 static void submit(struct hfi_site *site, unsigned set) {
     site->op.key = site->key;
     site->op.set = set;
+    site->op.now = hfi_runner_wall(site->runner);
     site->busy = true;
     hfi_runner_submit(site->runner, &site->op.op, HFI_OP_DOWNSTREAM, downstream_done, site);
 }

@@ -17,6 +17,7 @@
 #define PRUNE_MOST 700     /* with what belongs to them some 4,000 rows */
 #define PRUNE_QUICK_US 15000
 #define PRUNE_SLOW_US 40000
+#define KEEP_DOWNSTREAMS_MS (INT64_C(7) * 24 * 3600 * 1000) /* of which there is nothing to say: one for each host, perhaps */
 #define KEEP_NODES_MS (INT64_C(90) * 24 * 3600 * 1000) /* that are gone */
 #define WALK_EVERY_US INT64_C(3600000000)
 #define WALK_ROWS 1000
@@ -174,6 +175,7 @@ static void prune(struct hfi_runner *runner) {
     op->inbox_before = before(now, keep->keep_inbox_ms);
     op->audit_before = before(now, keep->keep_audit_ms);
     op->nodes_before = before(now, KEEP_NODES_MS);
+    op->downstreams_before = before(now, KEEP_DOWNSTREAMS_MS);
     op->node = runner->node;
     op->now = now;
     if (runner->prune_page == 0)

@@ -55,7 +55,7 @@ static int read_state(struct hfi_sqlite *store, const char *key, struct hfi_down
     return store->fault;
 }
 
-static int write_state(struct hfi_sqlite *store, const char *key, const struct hfi_downstream_state *state) {
+static int write_state(struct hfi_sqlite *store, const char *key, const struct hfi_downstream_state *state, struct hf_wall now) {
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_DOWNSTREAM_SET);
     if (!statement)
         return store->fault;
@@ -70,6 +70,7 @@ static int write_state(struct hfi_sqlite *store, const char *key, const struct h
     sqlite3_bind_int64(statement, 9, state->version);
     hfi_bind_text(statement, 10, state->reason);
     sqlite3_bind_int64(statement, 11, state->ramp_from_us);
+    sqlite3_bind_int64(statement, 12, now.us);
     store->control_changed = true;
     return hfi_sql_run(store, statement);
 }
@@ -80,10 +81,10 @@ int hfi_sqlite_op_downstream(struct hfi_sqlite *store, struct hfi_op_downstream 
     bool writes = (op->set & (HFI_DOWNSTREAM_FORCED | HFI_DOWNSTREAM_PHASE)) != 0;
     if (read_state(store, op->key, &state) != 0)
         return store->fault;
-    bool current = wish->version == -1 || wish->version == state.version;
+    bool current = hfi_downstream_is_current(&state, wish);
     if (writes && current) {
         hfi_downstream_merge(&state, wish, op->set);
-        if (write_state(store, op->key, &state) != 0)
+        if (write_state(store, op->key, &state, op->now) != 0)
             return store->fault;
     }
     op->state = state;

@@ -220,6 +220,14 @@ static int prune_by_time(struct hfi_sqlite *store, struct hfi_op_prune *op, enum
     return 0;
 }
 
+/* Every node reads them anew then: what it knew of their versions is the past. */
+static int prune_downstreams(struct hfi_sqlite *store, struct hfi_op_prune *op) {
+    uint32_t before = op->pruned;
+    prune_by_time(store, op, HFI_SQL_PRUNE_DOWNSTREAMS, op->downstreams_before);
+    store->control_changed = store->control_changed || op->pruned > before;
+    return store->fault;
+}
+
 /* Also the lock file of one that died between its last commit and the end of its leaving. */
 static int prune_nodes(struct hfi_sqlite *store, struct hfi_op_prune *op) {
     int64_t nodes[NODES_AT_ONCE];
@@ -279,7 +287,7 @@ int hfi_sqlite_op_prune(struct hfi_sqlite *store, struct hfi_op_prune *op) {
     if (prune_jobs(store, op) == 0 && prune_letters(store, op) == 0 &&
         prune_by_time(store, op, HFI_SQL_PRUNE_INBOX, op->inbox_before) == 0 &&
         prune_by_time(store, op, HFI_SQL_PRUNE_AUDIT, op->audit_before) == 0 && prune_nodes(store, op) == 0 &&
-        prune_by_time(store, op, HFI_SQL_PRUNE_REDRIVES, op->dead_letters_before) == 0)
+        prune_downstreams(store, op) == 0 && prune_by_time(store, op, HFI_SQL_PRUNE_REDRIVES, op->dead_letters_before) == 0)
         prune_past(store, op, HFI_SQL_RATES_PRUNE);
     if (store->fault == 0)
         prune_past(store, op, HFI_SQL_STORMS_PRUNE);

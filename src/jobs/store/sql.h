@@ -240,7 +240,7 @@
     X(QUEUE_GET, "SELECT paused AND (until_us = 0 OR until_us > ?2) FROM queues WHERE name = ?1")                      \
     X(DOWNSTREAM_GET, "SELECT forced, forced_until_us, phase, open_until_us, gate_until_us, unhealthy_since_us, "      \
                       "trips, version, reason, ramp_from_us FROM downstreams WHERE key = ?1")                          \
-    X(DOWNSTREAM_SET, "INSERT OR REPLACE INTO downstreams VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")      \
+    X(DOWNSTREAM_SET, "INSERT OR REPLACE INTO downstreams VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)") \
     X(SHARES_OF_OTHERS, "SELECT ifnull(sum(s.held), 0), count(*) FROM shares s JOIN nodes n ON n.id = s.node "         \
                         "WHERE s.key = ?1 AND s.node <> ?2 AND n.gone = 0")                                            \
     X(DOWNSTREAM_VERSION, "SELECT version FROM downstreams WHERE key = ?1")                                            \
@@ -257,6 +257,9 @@
     X(PRUNE_SOME_ERRORS, "DELETE FROM history_errors WHERE (job_id, epoch, ended_at_us, event) IN (SELECT job_id, "    \
                          "epoch, ended_at_us, event FROM history_errors WHERE job_id = ?1 LIMIT ?2)")                  \
     X(PRUNE_AUDIT, "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_us < ?1 LIMIT ?2)")                   \
+    X(PRUNE_DOWNSTREAMS, "DELETE FROM downstreams WHERE key IN (SELECT key FROM downstreams WHERE phase = 0 AND "       \
+                         "at_us < ?1 AND gate_until_us < ?1 AND (forced = 0 OR (forced_until_us <> 0 AND "             \
+                         "forced_until_us < ?1)) LIMIT ?2)")                                                           \
     X(PRUNE_NODES_LOOK, "SELECT id FROM nodes n WHERE gone = 1 AND seen_at_us < ?1 "                                   \
                         "AND NOT EXISTS (SELECT 1 FROM jobs WHERE state = 2 AND owner = n.id) LIMIT ?2")               \
     X(PRUNE_NODE, "DELETE FROM nodes WHERE id = ?1 AND gone = 1")                                                      \
