@@ -216,6 +216,7 @@ struct hf_runner_options {
     int64_t poll_ms;             /* 250 ms */
     int64_t execution_timeout_ms; /* 2 m; 0 = none */
     uint32_t max_give_backs;     /* 20 */
+    uint32_t prefetch;           /* 0, off; at most 1024: jobs reserved while all slots are taken, held for a second at most */
     uint32_t max_crashes;        /* 3 */
     int64_t unknown_type_grace_ms; /* 10 m; 0 while this is the only live node */
     bool until_idle;             /* false; true: end when nothing is pending or running but what is scheduled for later */
@@ -437,7 +438,7 @@ HF_API int hf_runner_reload(struct hf_runner *runner, const struct hf_downstream
  * - curves, max_executions, never_retry, execution_timeout_ms, abandon_after_ms, max_crashes and max_give_backs of the
  *   runner, the queues and the types. A job keeps the policy it got when it was enqueued, or at its first start;
  * - queues: order, weight, concurrency, global_concurrency, aging_ms (one that is not there any more has the defaults);
- *   limits; drain_timeout_ms, poll_ms, unknown_type_grace_ms, max_abandoned, max_calls_per_job and all keep_…_ms.
+ *   limits; drain_timeout_ms, poll_ms, prefetch, unknown_type_grace_ms, max_abandoned, max_calls_per_job and all keep_…_ms.
  * What runs keeps its slot and goes on by the options it began with, to its stored end. Everything else has to be what a
  * start would take, and stays as it was: store, node, workers, queues (the filter), lease, heartbeat, watchdog, until_idle,
  * sinks, outboxes. No more threads are made for native handlers than the options of the start had slots.

@@ -25,6 +25,7 @@ void hfi_next_free(struct hfi_next_options *change) {
 static void take_numbers(struct hf_runner_options *options, const struct hf_runner_options *given) {
     options->drain_timeout_ms = given->drain_timeout_ms;
     options->poll_ms = given->poll_ms;
+    options->prefetch = given->prefetch;
     options->unknown_type_grace_ms = given->unknown_type_grace_ms;
     options->max_abandoned = given->max_abandoned;
     options->keep_succeeded_ms = given->keep_succeeded_ms;
@@ -88,6 +89,8 @@ static void hand_over(struct hf_runner *runner, struct hfi_next_options *change)
 static int check_numbers(const struct hf_runner_options *options, struct hf_error *error) {
     if (options->drain_timeout_ms < 0)
         return hfi_fail(error, HF_ECONFIG, "node.drain_timeout", "0 or more", "negative");
+    if (options->prefetch > 1024)
+        return hfi_fail(error, HF_ECONFIG, "node.prefetch", "use 0 to 1024", "%u jobs", options->prefetch);
     return options->poll_ms < 1 ? hfi_fail(error, HF_ECONFIG, "node.poll", "1ms or more", "less than that") : 0;
 }
 

@@ -100,6 +100,8 @@ static int check(const struct hf_runner_options *options, struct hf_error *error
         return hfi_fail(error, HF_ECONFIG, "node.workers", "use 1 to 4096", "%u workers", options->workers);
     if (options->poll_ms < 1 || options->heartbeat_ms < 1 || options->drain_timeout_ms < 0)
         return hfi_fail(error, HF_ECONFIG, "node", NULL, "poll and heartbeat have to be at least 1ms, drain_timeout 0");
+    if (options->prefetch > 1024)
+        return hfi_fail(error, HF_ECONFIG, "node.prefetch", "use 0 to 1024", "%u jobs", options->prefetch);
     if (options->watchdog_ms < 0 || options->watchdog_grace_ms < 0)
         return hfi_fail(error, HF_ECONFIG, "node.watchdog", "0 switches it off", "a negative limit");
     if (options->lease_ms / 3 < options->heartbeat_ms)

@@ -65,7 +65,8 @@ void hfi_hand_quarantine(struct hfi_hand *hand, const struct hfi_op_quarantine *
 }
 
 void hfi_hand_cancel(struct hfi_hand *hand, const struct hfi_op_cancel *op, const struct hfi_job *job) {
-    begin(hand, job->state == HF_JOB_RUNNING ? HFI_EVENT_CANCEL_ASKED : HFI_EVENT_CANCELLED, 0, op->now);
+    bool runs = job->state == HF_JOB_RUNNING && job->started_at_us != 0; /* else it is only reserved: nobody has to hear of it */
+    begin(hand, runs ? HFI_EVENT_CANCEL_ASKED : HFI_EVENT_CANCELLED, 0, op->now);
     hand->event.actor = op->actor;
     hand->event.message = op->reason;
 }

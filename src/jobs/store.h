@@ -189,7 +189,7 @@ struct hfi_op_claim {
 
 /*
  * A fenced owner write: hfi_transition on the owner's copy (with the stored cancel request), written iff id, epoch and
- * running still hold, else HF_ESTALE (HF_ESTATE when that copy does not know the event). STARTED fixes rules.policy on a job that has none. When a job ends, dead letters
+ * running still hold, else HF_ESTALE (HF_ESTATE when that copy does not know the event, and for STARTED while its queue is paused). STARTED fixes rules.policy on a job that has none. When a job ends, dead letters
  * redriven or requeued to it whose new_job_outcome is empty get the name of its state. A death that this very write made
  * before, though nobody heard the answer, is answered as it was then, and nothing is written.
  */

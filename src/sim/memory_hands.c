@@ -28,6 +28,8 @@ int hfi_memory_apply(struct hfi_memory *store, struct hfi_op_apply *op) {
     if (!row || row->job->state != HF_JOB_RUNNING || row->job->epoch != op->job->epoch ||
         op->job->state != HF_JOB_RUNNING)
         return miss(store, op, row);
+    if (op->event.kind == HFI_EVENT_STARTED && hfi_memory_pause_of(store, row->lane->queue, op->event.now))
+        return HF_ESTATE;
     struct hfi_job job = *op->job;
     const char *asked_by = row->job->cancel_by, *asked_why = row->job->cancel_reason;
     job.cancel_requested_at_us = row->job->cancel_requested_at_us; /* others write these while it runs */
@@ -201,7 +203,7 @@ int hfi_memory_cancel(struct hfi_memory *store, struct hfi_op_cancel *op) {
     op->requested = false;
     if (!row)
         return HF_ENOENT;
-    op->requested = row->job->state == HF_JOB_RUNNING; /* its node hears of it at its next beat */
     hfi_hand_cancel(&hand, op, row->job);
+    op->requested = hand.event.kind == HFI_EVENT_CANCEL_ASKED; /* its node hears of it at its next beat */
     return change_row(store, row, &hand, NULL, NULL, &died);
 }

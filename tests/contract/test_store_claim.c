@@ -165,6 +165,23 @@ static void a_reservation_counts_nothing_until_it_starts(void **state) { /* 3.4,
     assert_int_equal(world_job(id)->executions, 1);
 }
 
+static void what_is_reserved_is_not_started_while_its_queue_is_paused(void **state) { /* 3.4 */
+    (void)state;
+    int64_t id = world_put_type("a");
+    struct hfi_job *job = NULL;
+    assert_int_equal(world_claim(world_lane("default", "a"), 1, false, &job), 1);
+    struct hfi_op_pause pause = {.op = {.kind = HFI_OP_PAUSE}, .queue = "default", .actor = "ann", .pause = true,
+                                 .until_us = T0 + SECOND, .now = world.now};
+    assert_int_equal(world_do(&pause.op), 0);
+    assert_int_equal(APPLY(&job, STARTED, .result = NULL), HF_ESTATE);
+    assert_int_equal(world_job(id)->executions, 0);
+    assert_int_equal(world_job(id)->state, HF_JOB_RUNNING);
+    world.now.us = T0 + SECOND; /* it is over */
+    assert_int_equal(APPLY(&job, STARTED, .result = NULL), 0);
+    assert_int_equal(world_job(id)->executions, 1);
+    assert_int_equal(APPLY(&job, SUCCEEDED, .result = NULL), 0);
+}
+
 static void a_policy_is_fixed_at_the_first_start(void **state) {
     (void)state;
     int64_t id = world_put_type("a");
@@ -430,6 +447,7 @@ WORLD_MAIN(WORLD_TEST(the_order_in_a_lane_is_priority_then_due_time_then_id),
            WORLD_TEST(a_probe_is_looked_for_among_a_bounded_number),
            WORLD_TEST(an_empty_or_unknown_lane_gives_nothing),
            WORLD_TEST(a_reservation_counts_nothing_until_it_starts), WORLD_TEST(a_policy_is_fixed_at_the_first_start),
+           WORLD_TEST(what_is_reserved_is_not_started_while_its_queue_is_paused),
            WORLD_TEST(the_whole_curve_then_death), WORLD_TEST(nothing_past_its_expiry_is_claimed),
            WORLD_TEST(expiry_respects_its_limit), WORLD_TEST(lanes_tell_what_is_new_and_what_is_due),
            WORLD_TEST(due_jobs_of_kept_lanes_are_counted), WORLD_TEST(success_is_recorded_once),

@@ -436,6 +436,10 @@ static void refuse_halves(struct hf_runner *runner, const struct hf_runner_optio
     bad.poll_ms = 0;
     assert_int_equal(hf_runner_tune(runner, &bad, &error), HF_ECONFIG);
     assert_string_equal(error.what, "node.poll");
+    bad.poll_ms = 250;
+    bad.prefetch = 1025;
+    assert_int_equal(hf_runner_tune(runner, &bad, &error), HF_ECONFIG);
+    assert_string_equal(error.what, "node.prefetch");
     assert_int_equal(hf_runner_tune(runner, NULL, &error), HF_EINVAL);
     struct hf_downstream *d = hf_runner_downstream(runner, "d");
     for (int i = 0; i < 2; i++) /* the old one holds more than one */

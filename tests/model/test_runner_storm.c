@@ -212,6 +212,7 @@ static void open_storm(uint64_t seed) {
     world.queues[2].concurrency = 2;
     world.options.lease_ms = LEASE;
     world.options.heartbeat_ms = LEASE / 4;
+    world.options.prefetch = draw(3) == 0 ? 0 : 1 + (uint32_t)draw(20);
 }
 
 /* I14, I34, I83, I92, S1.11, S1.16, S4.3 */

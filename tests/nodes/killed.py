@@ -61,7 +61,13 @@ def main():
     def again(path, first):
         code, second = kills.run("again", path, sink.url)
         return check(path, first, second) if code == 0 else ["the restart ended with %d: %s" % (code, second[-3:])]
-    return 1 if kills.sweep(lambda path, nth: kills.run("scenario", path, sink.url, nth), again, 16) else 0
+
+    wrong = 0
+    for prefetch in None, "8":  # a slot for each job; one slot, and the others reserved ahead
+        if prefetch:
+            os.environ["NODE_PREFETCH"] = prefetch
+        wrong += kills.sweep(lambda path, nth: kills.run("scenario", path, sink.url, nth), again, 8)
+    return 1 if wrong else 0
 
 
 sys.exit(main())

@@ -137,6 +137,11 @@ static void run_until_idle(const char *sink) {
     options.forward_count = 1;
     options.until_idle = true;
     options.workers = 4;
+    const char *ahead = getenv("NODE_PREFETCH"); /* so that jobs are reserved ahead: one slot for all */
+    if (ahead != NULL) {
+        options.prefetch = (uint32_t)atoi(ahead);
+        options.workers = 1;
+    }
     options.curve = &at_once;
     options.sinks = &webhook;
     options.sink_count = 1;

@@ -66,7 +66,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static int64_t begin_one(void) {
+static inline int64_t begin_one(void) {
     stage_begin(&stage, 0, &options);
     stage_advance(&stage, 1000);
     int64_t id = stage_enqueue(&stage, "mail", NULL);
@@ -74,7 +74,7 @@ static int64_t begin_one(void) {
     return id;
 }
 
-static struct hf_work *held(size_t index) {
+static inline struct hf_work *held(size_t index) {
     assert_true(index < play.held_count);
     return play.held[index];
 }
@@ -89,7 +89,7 @@ static const struct hf_job_view *look(int64_t id) {
     return hf_job_look(job);
 }
 
-static const struct hf_history_view *past(int64_t id, size_t index) {
+static inline const struct hf_history_view *past(int64_t id, size_t index) {
     static struct hf_job *job;
     hf_job_free(job);
     job = NULL;

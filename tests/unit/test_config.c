@@ -65,6 +65,8 @@ static void defaults_of_node_and_store_are_the_librarys(void **state) {
     assert_int_equal(made->heartbeat_ms, runner.heartbeat_ms);
     assert_int_equal(made->poll_ms, runner.poll_ms);
     assert_int_equal(made->execution_timeout_ms, runner.execution_timeout_ms);
+    assert_int_equal(made->prefetch, 0);
+    assert_int_equal(made->prefetch, runner.prefetch);
     assert_int_equal(made->max_give_backs, runner.max_give_backs);
     assert_int_equal(made->max_crashes, runner.max_crashes);
     assert_int_equal(made->abandon_after_ms, runner.abandon_after_ms);
@@ -331,8 +333,9 @@ static void curves_are_worked_out(void **state) {
 static void polls_and_limits_are_settings_S3_9(void **state) {
     struct hfi_config config;
     (void)state;
-    assert_int_equal(READ(&config, "node: {poll: 500ms}\ndefaults: {execution_timeout: 5m}\n"), 0);
+    assert_int_equal(READ(&config, "node: {poll: 500ms, prefetch: 32}\ndefaults: {execution_timeout: 5m}\n"), 0);
     assert_int_equal(config.runner.poll_ms, 500);
+    assert_int_equal(config.runner.prefetch, 32);
     assert_int_equal(config.runner.execution_timeout_ms, 300000);
     hfi_config_free(&config);
 }

@@ -35,6 +35,7 @@ static void self_stop(struct hfi_timer *timer, void *user) {
     if (!hurry)
         hfi_log(HF_LOG_ERROR, "node.lease_lost", HFI_I("node", runner->node), HFI_I("running", runner->running), NULL);
     runner->lost = true;
+    hfi_ahead_return(runner);
     hfi_execute_stop_all(runner, HFI_STOP_LOST, hurry);
     if (!hurry)
         hfi_runner_arm(runner, &runner->self_stop_timer, grace_ms(runner) / 2);
@@ -44,6 +45,7 @@ static void self_stop(struct hfi_timer *timer, void *user) {
 static void row_gone(struct hfi_runner *runner) {
     hfi_log(HF_LOG_ERROR, "node.taken_for_dead", HFI_I("node", runner->node), HFI_I("running", runner->running), NULL);
     runner->lost = true;
+    hfi_ahead_return(runner);
     hfi_execute_stop_all(runner, HFI_STOP_LOST, true);
     hfi_beat_stop(runner);
     hfi_runner_join(runner);

@@ -104,6 +104,7 @@ static void take_lanes(struct hfi_runner *runner) {
     runner->next_due_us = op->next_due_us;
     if (op->unhealthy_version != runner->unhealthy_version) {
         runner->unhealthy_version = op->unhealthy_version;
+        hfi_ahead_return(runner); /* a queue was paused, or a downstream is not well: lanes with nothing due are not told of */
         hfi_park_reread(runner);
     }
 }
@@ -127,11 +128,13 @@ static void take_claim(struct hfi_runner *runner) {
         }
     }
     hfi_lanes_claimed(&runner->lanes, hfi_runner_mono(runner).us, HOLD_US);
-    pthread_mutex_lock(&runner->lock);
-    runner->counts.claimed += op->count;
-    runner->counts.started += op->count;
-    runner->counts.running += op->count;
-    pthread_mutex_unlock(&runner->lock);
+    if (!op->start) {
+        hfi_ahead_take(runner, op->jobs, op->count);
+        return;
+    }
+    HFI_COUNT(runner, claimed, op->count);
+    HFI_COUNT(runner, started, op->count);
+    HFI_COUNT(runner, running, op->count);
     size_t count = op->count; /* the arrays are free for the next round from here on */
     for (size_t i = 0; i < count; i++)
         hfi_execute(runner, op->jobs[i]);
@@ -216,6 +219,7 @@ static size_t admit(struct hfi_runner *runner) {
     if (runner->running + runner->writing >= 4 * HFI_CLAIM_MAX)
         return 0;
     hfi_park_look(runner);
+    hfi_ahead_round(runner);
     return hfi_lanes_admit(&runner->lanes, hfi_runner_mono(runner).us, hfi_runner_wall(runner), HFI_CLAIM_MAX);
 }
 
@@ -229,7 +233,7 @@ static void submit_claim(struct hfi_runner *runner) {
     }
     op->node = runner->node;
     op->now = hfi_runner_wall(runner);
-    op->start = true;
+    op->start = round->ahead == 0;
     op->lanes = round->admitted;
     op->lane_count = round->count;
     op->queues = round->queues;
@@ -279,6 +283,8 @@ static void begin_round(struct hfi_runner *runner) {
     size_t count = admit(runner);
     hfi_share_round(runner);
     hfi_probe_look(runner);
+    if (count == 0)
+        count = hfi_ahead_admit(runner);
     runner->round_parts = 1; /* until both are out */
     runner->again = false;
     if (count > 0)

@@ -25,6 +25,7 @@ void hfi_drain_begin(struct hfi_runner *runner) {
         hfi_runner_move(runner, HFI_LIFE_DRAINING);
         hfi_log(HF_LOG_INFO, "node.drain", HFI_I("node", runner->node), HFI_I("running", runner->running), NULL);
         hfi_claim_stop(runner);
+        hfi_ahead_return(runner);
         hfi_probe_stop(runner);
         hfi_upkeep_stop(runner);
         hfi_runner_arm(runner, &runner->life_timer, runner->options->drain_timeout_ms);
@@ -50,6 +51,7 @@ static void leave_to_lease(struct hfi_runner *runner) {
         runner->code = 1;
     }
     hfi_execute_let_go(runner);
+    hfi_ahead_let_go(runner);
     runner->past_bound = true;
 }
 
@@ -80,7 +82,7 @@ void hfi_drain_check(struct hfi_runner *runner) {
         return;
     if (!runner->past_bound && runner->running > 0)
         return;
-    if (runner->writing > 0)
+    if (runner->writing > 0 || runner->ahead.count > 0)
         return;
     hfi_beat_stop(runner);
     hfi_measurer_last(runner);
@@ -106,7 +108,7 @@ static bool unknown_waits(const struct hfi_runner *runner) {
 void hfi_drain_idle(struct hfi_runner *runner) {
     if (!runner->options->until_idle || runner->life != HFI_LIFE_RUNNING || !runner->fresh || runner->again)
         return;
-    if (runner->running > 0 || runner->writing > 0 || runner->round_out || runner->lost)
+    if (runner->running > 0 || runner->writing > 0 || runner->ahead.count > 0 || runner->round_out || runner->lost)
         return;
     if (runner->next_due_us <= hfi_runner_wall(runner).us || hfi_lanes_any_due(&runner->lanes) || unknown_waits(runner))
         return;

@@ -263,6 +263,7 @@ void hfi_ending_told(struct hfi_runner *runner, struct hfi_execution *execution)
     runner->counts.late += op->event.kind == HFI_EVENT_SUCCEEDED && op->event.late_ms > 0;
     runner->counts.running--;
     pthread_mutex_unlock(&runner->lock);
+    hfi_ahead_ended(runner);
     if (runner->onlookers != NULL)
         hfi_observe_end(runner, execution);
     if (op->change.job.state == HF_JOB_PENDING && op->change.job.run_at_us <= op->event.now.us)

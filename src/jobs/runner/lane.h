@@ -56,6 +56,7 @@ struct hfi_lane_queue {
     /* of the round: */
     struct hfi_lane **open;       /* lanes that may take part, from the one whose turn it is */
     size_t open_count, places;
+    struct hfi_lane *best;        /* of hfi_lanes_rank */
     bool enters;                  /* a lane of it has a place */
     uint16_t index;               /* among its queues */
     uint16_t budgets[HFI_POOL_COUNT];
@@ -72,6 +73,7 @@ struct hfi_lane_site {
     uint16_t budget;  /* in it */
     bool probing;     /* what it admits are probes; set with `free` */
     bool blocked;     /* out: a due lane was kept back by it */
+    bool sound;       /* nothing is wrong with it; set with `free` */
 };
 
 struct hfi_lane {
@@ -92,6 +94,7 @@ struct hfi_lane {
     uint32_t empty;               /* claims in a row that found nothing */
     int64_t hold_until_us;        /* monotonic; found nothing again and again */
     int64_t unknown_since_us;     /* monotonic; type unknown and due, 0 = not */
+    uint32_t ahead;               /* jobs reserved and not started: no slots, but `stored` */
     uint32_t left;                /* abandoned runs of its type that still live: none is started beside them */
 };
 
@@ -106,6 +109,7 @@ struct hfi_round {
     struct hfi_lane_queue *queue_of[HFI_ADMIT_MAX];
     struct hfi_merge_budget budgets[HFI_BUDGETS_MAX];
     size_t count, queue_count, budget_count;
+    uint32_t ahead; /* jobs are reserved only, so many; 0 they are started */
     uint32_t firsts[HFI_POOL_COUNT]; /* queues that may still start their first one beyond the pool */
 };
 
@@ -181,6 +185,20 @@ void hfi_lanes_forget_due(struct hfi_lanes *lanes);
 size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t max);
 /* What came of it is in `round`: books it. A lane that was asked in vain for a second time rests for `hold_us`. */
 void hfi_lanes_claimed(struct hfi_lanes *lanes, int64_t now_us, int64_t hold_us);
+/*
+ * Jobs ahead, after an admission that found nothing: of open lanes that lack a slot and nothing else, `count` in all are
+ * to be reserved. Not of those whose places other nodes share, where a job that waits here would hold one (limit keys,
+ * bounded queues), whose order changes as time goes by (aging), or whose downstream is not well.
+ */
+size_t hfi_lanes_admit_ahead(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t count);
+/* lane_ahead.c: may jobs of it be reserved ahead, slots aside? */
+bool hfi_lane_reservable(const struct hfi_lanes *lanes, const struct hfi_lane *lane);
+/* May a job of it that was reserved be started now? */
+bool hfi_lane_startable(const struct hfi_lanes *lanes, const struct hfi_lane *lane);
+/* The best of what each queue could be claimed of now; then whether anything of it goes before a reserved job. */
+void hfi_lanes_rank(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall);
+bool hfi_lanes_outrank(const struct hfi_lanes *lanes, const struct hfi_lane *lane, const struct hfi_job *job);
+
 /* A job of it was claimed; its handler begins; ends. */
 void hfi_lane_take(struct hfi_lanes *lanes, struct hfi_lane *lane);
 void hfi_lane_begun(struct hfi_lane *lane);

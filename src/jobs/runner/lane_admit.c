@@ -10,7 +10,7 @@
 #include "jobs/runner/lane_limits.h"
 
 /* Budgets that every round has. */
-enum { NOTHING, THREADS, POOL_WORKER, POOL_ASYNC, SUSPECT, LENT, FIXED_BUDGETS };
+enum { NOTHING, THREADS, POOL_WORKER, POOL_ASYNC, SUSPECT, LENT, AHEAD, FIXED_BUDGETS };
 
 static const uint16_t pool_budget[HFI_POOL_COUNT] = {[HFI_POOL_WORKER] = POOL_WORKER, [HFI_POOL_ASYNC] = POOL_ASYNC};
 
@@ -83,16 +83,16 @@ static void open_lanes(struct hfi_lanes *lanes, struct hfi_lane_queue *queue, in
     for (size_t i = 0; i < queue->count && queue->wanted; i++) {
         size_t place = queue->turn + i < queue->count ? queue->turn + i : queue->turn + i - queue->count;
         struct hfi_lane *lane = queue->lanes[place];
-        if (hfi_lane_open(lane, now_us) && may_take(lanes, lane, wall))
+        if (!hfi_lane_open(lane, now_us))
+            continue;
+        if (lanes->round.ahead > 0 ? hfi_lane_reservable(lanes, lane) : may_take(lanes, lane, wall))
             queue->open[queue->open_count++] = lane;
     }
 }
 
-static void begin(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) {
-    struct hfi_round *round = &lanes->round;
-    round->count = round->queue_count = 0;
+/* What a round says of sites, rates and suspects; jobs ahead are reserved after one, and leave it as it is. */
+static void begin_sites(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) {
     lanes->ready_at_us = INT64_MAX;
-    lanes->round_number++;
     for (size_t i = 0; i < lanes->count; i++) {
         if (lanes->lanes[i]->site != NULL) {
             lanes->lanes[i]->site->blocked = false;
@@ -101,6 +101,15 @@ static void begin(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) 
         }
     }
     hfi_alone_round(lanes, now_us, wall);
+}
+
+static void begin(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t ahead) {
+    struct hfi_round *round = &lanes->round;
+    round->count = round->queue_count = 0;
+    round->ahead = ahead;
+    lanes->round_number++;
+    if (ahead == 0)
+        begin_sites(lanes, now_us, wall);
     for (size_t i = 0; i < lanes->queue_count; i++)
         open_lanes(lanes, lanes->queues[i], now_us, wall);
     memset(round->budgets, 0, FIXED_BUDGETS * sizeof *round->budgets);
@@ -111,6 +120,7 @@ static void begin(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) 
         round->firsts[pool] = firsts(lanes, pool);
     }
     round->budgets[SUSPECT].left = 1;
+    round->budgets[AHEAD].left = ahead;
     round->budgets[LENT] = (struct hfi_merge_budget){UINT32_MAX, UINT32_MAX, THREADS}; /* they have theirs in any case */
 }
 
@@ -172,6 +182,10 @@ static void enter(struct hfi_lanes *lanes, struct hfi_lane *lane, uint32_t max) 
                                       .alone = hfi_alone_is(&lanes->alone, lane),
                                       .limit = lane->limit == NULL ? NULL : &lane->limit->limit,
                                       .queue_max = queue->global_concurrency, .aging_us = queue->aging_us};
+    if (round->ahead > 0) {
+        admitted->draws[0] = AHEAD;
+        return;
+    }
     admitted->draws[0] = budget_of_queue(lanes, queue, lane->pool);
     admitted->draws[1] = queue->concurrency > 0 && lane->pool == HFI_POOL_WORKER ? LENT : NOTHING;
     admitted->draws[2] = lane->site == NULL ? NOTHING : budget_of_site(round, lane->site);
@@ -291,9 +305,8 @@ static void enter_probes(struct hfi_lanes *lanes, uint32_t max) {
     }
 }
 
-size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t max) {
-    begin(lanes, now_us, wall);
-    enter_probes(lanes, max);
+/* Lanes that are open, and may have places. */
+static size_t enter_all(struct hfi_lanes *lanes, struct hf_wall wall, uint32_t max) {
     for (size_t from = 0, to; from < lanes->queue_count; from = to) {
         for (to = from + 1; to < lanes->queue_count && lanes->queues[to]->order == lanes->queues[from]->order;)
             to++;
@@ -305,6 +318,29 @@ size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall w
     return lanes->round.count;
 }
 
+size_t hfi_lanes_admit(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t max) {
+    begin(lanes, now_us, wall, 0);
+    enter_probes(lanes, max);
+    return enter_all(lanes, wall, max);
+}
+
+size_t hfi_lanes_admit_ahead(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall, uint32_t count) {
+    begin(lanes, now_us, wall, count);
+    return enter_all(lanes, wall, count);
+}
+
+void hfi_lanes_rank(struct hfi_lanes *lanes, int64_t now_us, struct hf_wall wall) {
+    for (size_t i = 0; i < lanes->queue_count; i++)
+        lanes->queues[i]->best = NULL;
+    for (size_t i = 0; i < lanes->count; i++) {
+        struct hfi_lane *lane = lanes->lanes[i];
+        if (!lane->queue->wanted || !hfi_lane_open(lane, now_us) || !may_take(lanes, lane, wall))
+            continue;
+        if (lane->queue->best == NULL || promises_more(lane, lane->queue->best, wall.us))
+            lane->queue->best = lane;
+    }
+}
+
 void hfi_lanes_claimed(struct hfi_lanes *lanes, int64_t now_us, int64_t hold_us) {
     struct hfi_round *round = &lanes->round;
     uint64_t claimed = 0;
@@ -313,7 +349,8 @@ void hfi_lanes_claimed(struct hfi_lanes *lanes, int64_t now_us, int64_t hold_us)
     for (size_t i = 0; i < round->count; i++) {
         const struct hfi_admitted *admitted = &round->admitted[i];
         struct hfi_lane *lane = round->lanes[i];
-        for (uint32_t n = 0; n < admitted->claimed; n++)
+        lane->ahead += round->ahead > 0 ? admitted->claimed : 0;
+        for (uint32_t n = 0; n < admitted->claimed && round->ahead == 0; n++)
             hfi_lane_take(lanes, lane);
         hfi_lane_claimed(lane, admitted);
         lane->due = admitted->more;

@@ -70,6 +70,7 @@ static void look_at(struct hfi_runner *runner, struct hfi_site *site, struct hf_
     site->ready_at_us = 0;
     slots->probing = site->parks && look.probe_ready;
     site->keeps = site->parks && (look.state != HF_BREAKER_CLOSED || look.gate_us > now.us);
+    slots->sound = look.state == HF_BREAKER_CLOSED && look.gate_us <= now.us && site->share_mode == HFI_SHARED_NOTHING;
     if (!site->parks && look.state != HF_BREAKER_RAMP)
         allowance = room; /* an open breaker fails them at once, as asked for [S0.30] */
     site->probe_due = allowance > 0 && hfi_probe_asks(site, look.state);

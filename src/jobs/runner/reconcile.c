@@ -23,24 +23,35 @@ static struct hfi_owned *find(struct hfi_owned *rows, size_t count, int64_t id) 
 }
 
 /* The epoch tells executions of one job apart: an older one whose end is still to be written is not this one. */
-static struct hfi_owned *mark(struct hfi_owned *rows, size_t count, const struct hf_work *work) {
-    struct hfi_owned *row = find(rows, count, work->job->id);
-    if (row == NULL || row->epoch != work->job->epoch)
+static struct hfi_owned *mark(struct hfi_owned *rows, size_t count, const struct hfi_job *job) {
+    struct hfi_owned *row = find(rows, count, job->id);
+    if (row == NULL || row->epoch != job->epoch)
         return NULL;
     row->known = true;
     return row;
+}
+
+struct owned_rows {
+    struct hfi_owned *rows;
+    size_t count;
+};
+
+static void mark_reserved(const struct hfi_job *job, void *user) {
+    const struct owned_rows *owned = user;
+    mark(owned->rows, owned->count, job);
 }
 
 static void mark_all(struct hfi_runner *runner, struct hfi_owned *rows, size_t count) {
     struct hf_work *next;
     for (struct hf_work *work = runner->first; work != NULL; work = next) {
         next = work->next;
-        const struct hfi_owned *row = mark(rows, count, work);
+        const struct hfi_owned *row = mark(rows, count, work->job);
         if (row != NULL && row->cancel)
             hfi_execute_stop(work, HFI_STOP_CANCEL, false);
     }
     for (const struct hf_work *work = runner->unwritten; work != NULL; work = work->next)
-        mark(rows, count, work);
+        mark(rows, count, work->job);
+    hfi_ahead_mark(runner, mark_reserved, &(struct owned_rows){rows, count});
 }
 
 /* Leaves only the rows that nothing has; returns how many of them were so at the last beat too, those first marked. */

@@ -9,7 +9,7 @@
 #include "jobs/runner/runner_state.h"
 
 void hfi_renew_look(struct hfi_runner *runner) {
-    if (!runner->quiet_wanted || runner->round_out || runner->names_out > 0)
+    if (!runner->quiet_wanted || runner->round_out || runner->names_out > 0 || runner->ahead.starting > 0)
         return;
     runner->quiet_wanted = false;
     runner->parts.quiet(runner->parts.user);
@@ -56,6 +56,7 @@ void hfi_renew_lane(struct hfi_runner *runner, struct hfi_lane *lane, const stru
 
 void hfi_runner_renew(struct hfi_runner *runner, const struct hf_runner_options *options, struct hfi_rulebook *book) {
     struct hfi_rulebook *before = runner->book;
+    hfi_ahead_return(runner); /* by the book that they were reserved by */
     runner->book = book;
     hfi_park_reload(runner);
     for (size_t i = 0; i < runner->lanes.count; i++) {

@@ -320,6 +320,7 @@ int hfi_runner_new(const struct hfi_runner_parts *parts, struct hfi_runner **out
     runner->send_task.run = send_all;
     runner->send_task.user = runner;
     hfi_claim_init(runner);
+    hfi_ahead_init(runner);
     int code = hfi_desk_init(&runner->desk, runner->scheduler, runner->writer);
     if (code == 0)
         code = hfi_lanes_init(&runner->lanes, parts->options, HFI_ASYNC_MAX);
@@ -379,6 +380,7 @@ bool hfi_runner_abandoned(const struct hfi_runner *runner) {
 
 void hfi_runner_reload(struct hfi_runner *runner) {
     hfi_park_reload(runner);
+    hfi_ahead_return(runner);
     if (runner->life == HFI_LIFE_RUNNING)
         hfi_claim_stale(runner);
 }

@@ -120,6 +120,19 @@ struct hfi_peer {
     char name[64];
 };
 
+/* Jobs reserved ahead of their slots: ahead.c. */
+struct hfi_reserved;
+struct hfi_ahead {
+    struct hfi_reserved *first, *last; /* kept, those that go first first */
+    struct hfi_reserved *away;         /* being started or given back */
+    size_t count;                      /* of all */
+    size_t starting;                   /* with the writer; they hold their slots */
+    struct hf_mono rest_until;         /* none is reserved before */
+    struct hf_mono since;              /* since then `ended` executions have, and in the second before */
+    uint32_t ended, ended_before;
+    struct hfi_timer timer;            /* the first one has been held long enough */
+};
+
 struct hfi_runner {
     struct hfi_runner_parts parts;
     struct hfi_scheduler *scheduler;
@@ -171,6 +184,7 @@ struct hfi_runner {
     struct hfi_op_lanes lanes_op;
     struct hfi_op_claim claim_op;
     bool claiming, looking;     /* parts of the round */
+    struct hfi_ahead ahead;
     uint64_t claims_back;   /* how many came back */
     struct hfi_job *claimed[HFI_CLAIM_MAX];
     int64_t kept[HFI_ADMIT_MAX]; /* parked lanes whose jobs are counted */
@@ -291,6 +305,17 @@ void hfi_claim_poke(struct hfi_runner *runner);  /* capacity was freed: look at 
 void hfi_claim_stale(struct hfi_runner *runner); /* and ask the store what is due */
 void hfi_claim_begin(struct hfi_runner *runner); /* after the join: first round, and listens from now on */
 void hfi_claim_stop(struct hfi_runner *runner);  /* no new rounds */
+
+/* ahead.c */
+void hfi_ahead_init(struct hfi_runner *runner);
+void hfi_ahead_ended(struct hfi_runner *runner);       /* an execution did: as many may be reserved */
+size_t hfi_ahead_admit(struct hfi_runner *runner); /* nothing can be started: a round that reserves; the number of its lanes */
+void hfi_ahead_take(struct hfi_runner *runner, struct hfi_job **jobs, size_t count); /* they were */
+void hfi_ahead_round(struct hfi_runner *runner);  /* before a round is admitted: starts those whose turn it is */
+void hfi_ahead_return(struct hfi_runner *runner); /* gives all of them back */
+void hfi_ahead_let_go(struct hfi_runner *runner); /* what the store did not take back is left to the lease */
+/* Tells of all jobs whose rows are reserved or about to be started or given back. */
+void hfi_ahead_mark(const struct hfi_runner *runner, void (*mark)(const struct hfi_job *job, void *user), void *user);
 
 /* execute.c */
 void hfi_execute(struct hfi_runner *runner, struct hfi_job *job);

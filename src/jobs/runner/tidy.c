@@ -204,7 +204,7 @@ static bool is_used(const struct hf_work *work, const struct hfi_lane *lane) {
 
 /* Nothing of this node needs it: no round is out that may be about it, and no execution. */
 static bool is_idle(const struct hfi_runner *runner, const struct hfi_lane *lane) {
-    return !runner->round_out && !lane->due && !is_used(runner->first, lane) && !is_used(runner->unwritten, lane) &&
+    return !runner->round_out && !lane->due && lane->ahead == 0 && lane->used == 0 && !is_used(runner->first, lane) && !is_used(runner->unwritten, lane) &&
            !is_used(runner->left, lane);
 }
 

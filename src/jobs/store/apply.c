@@ -99,9 +99,24 @@ int hfi_sqlite_change(struct hfi_sqlite *store, const struct hfi_job *job, const
     return hfi_sqlite_consequences(store, job, change, rules, sinks, sink_count, dead_id);
 }
 
+/* What is reserved is not started while its queue is paused; if it is another owner's by now, that is what is said. */
+static bool is_kept(struct hfi_sqlite *store, const struct hfi_op_apply *op, const struct hfi_job *job) {
+    struct hfi_job *row;
+    if (op->event.kind != HFI_EVENT_STARTED || hfi_sqlite_pauses_read(store, op->event.now) != 0)
+        return false;
+    const struct hfi_lane_place *place = hfi_sqlite_lane_place(store, job->lane);
+    if (!place || !hfi_sqlite_gauge_paused(store, place->queue) || hfi_sqlite_load(store, job->id, &row) != 0)
+        return false;
+    bool owned = row->state == HF_JOB_RUNNING && row->epoch == job->epoch;
+    hfi_free(row);
+    return owned;
+}
+
 static int change_owned(struct hfi_sqlite *store, struct hfi_op_apply *op, const struct hfi_job *job) {
     bool written;
-    int code = hfi_transition(job, &op->event, &op->rules, &op->change);
+    int code = is_kept(store, op, job) ? HF_ESTATE : hfi_transition(job, &op->event, &op->rules, &op->change);
+    if (store->fault != 0)
+        return store->fault;
     if (code != 0)
         return hfi_fail(op->op.error, code, "job", NULL, "%lld does not take %s", (long long)job->id,
                         hfi_event_name(op->event.kind));

@@ -166,7 +166,7 @@ static int cancel(struct hfi_sqlite *store, struct hfi_op_cancel *op, const stru
     struct hfi_hand hand;
     size_t none = 0;
     hfi_hand_cancel(&hand, op, job);
-    op->requested = job->state == HF_JOB_RUNNING; /* its node hears of it at its next beat */
+    op->requested = hand.event.kind == HFI_EVENT_CANCEL_ASKED; /* its node hears of it at its next beat */
     if (!change_one(store, NULL, &hand, job, NULL, &none) && store->fault == 0)
         return hfi_fail(op->op.error, HF_ESTATE, "job", NULL, "%lld is %s already", (long long)op->id,
                         hf_job_state_name(job->state));

@@ -294,6 +294,7 @@ static void build_node(struct hfi_config *config) {
     to->watchdog_ms = from->watchdog_ms;
     to->watchdog_grace_ms = from->watchdog_grace_ms;
     to->unknown_type_grace_ms = from->unknown_type_grace_ms;
+    to->prefetch = from->prefetch;
     to->max_give_backs = from->max_give_backs;
     to->max_crashes = from->max_crashes;
     to->abandon_after_ms = from->abandon_after_ms;

@@ -44,6 +44,7 @@ const struct hfi_key hfi_keys[] = {
     {"node.heartbeat", HFI_KEY_DURATION, 0, S(heartbeat_ms), 0, 100, 8 * HOUR, "15s", NULL, "how often the node is heard of"},
     {"node.poll", HFI_KEY_DURATION, 0, S(poll_ms), 0, 10, HOUR, "250ms", NULL, "longest sleep before the store is asked again"},
     {"node.unknown_type_grace", HFI_KEY_DURATION, 0, S(unknown_type_grace_ms), 0, 0, 30 * DAY, "10m", NULL, "how long jobs of a type no live node knows wait before they are quarantined"},
+    {"node.prefetch", HFI_KEY_COUNT, 0, S(prefetch), 0, 0, 1024, "0", NULL, "jobs that are reserved at most while all slots are taken, never more than ended in the last second; each is started in the commit that frees a slot, or given back after a second; 0 = off"},
     {"node.max_give_backs", HFI_KEY_COUNT, 0, S(max_give_backs), 0, 1, 10000, "20", NULL, "uncounted returns of one job by draining nodes"},
     {"node.max_crashes", HFI_KEY_COUNT, 0, S(max_crashes), 0, 1, 1000, "3", NULL, "crashes under one job before it is poison"},
     {"node.abandon_after", HFI_KEY_DURATION, HFI_KEY_NONE, S(abandon_after_ms), 0, 1, LONG, "5m", NULL, "a native handler that still runs so long past its execution_timeout loses its place and its job; none = never"},

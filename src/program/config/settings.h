@@ -149,7 +149,7 @@ struct hfi_settings {
     int sync;
     bool error_detail, allow_fault_injection;
     const char *node;
-    uint32_t workers, max_give_backs, max_crashes, max_abandoned;
+    uint32_t workers, prefetch, max_give_backs, max_crashes, max_abandoned;
     int64_t drain_timeout_ms, kill_timeout_ms, lease_ms, heartbeat_ms, poll_ms, unknown_type_grace_ms, abandon_after_ms;
     int64_t watchdog_ms, watchdog_grace_ms;
     struct hfi_curve_setting curve;
