@@ -94,6 +94,15 @@ int64_t hfi_curve_last_ms(const struct hfi_curve *curve) {
     return curve->cap_ms > 0 && last > curve->cap_ms ? curve->cap_ms : last;
 }
 
+size_t hfi_curve_size(const struct hfi_curve *curve) {
+    return offsetof(struct hfi_curve, waits_ms) + curve->length * sizeof *curve->waits_ms;
+}
+
+void hfi_curve_copy(struct hfi_curve *copy, const struct hfi_curve *curve) {
+    memset(copy, 0, sizeof *copy);
+    memcpy(copy, curve, hfi_curve_size(curve));
+}
+
 bool hfi_curve_equal(const struct hfi_curve *a, const struct hfi_curve *b) {
     return a->max_executions == b->max_executions && a->length == b->length &&
            a->jitter_permille == b->jitter_permille && a->cap_ms == b->cap_ms &&

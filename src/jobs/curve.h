@@ -3,6 +3,7 @@
 #define HFI_JOBS_CURVE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -32,6 +33,9 @@ void hfi_curve_polynomial(struct hfi_curve *curve, uint32_t max_executions, uint
 int64_t hfi_curve_wait_ms(const struct hfi_curve *curve, uint64_t failures, uint64_t random);
 /* The longest one that stays: the last of the table, within the cap and without jitter; -1 when there is none. */
 int64_t hfi_curve_last_ms(const struct hfi_curve *curve);
+/* What of it says something: a copy may be that short. */
+size_t hfi_curve_size(const struct hfi_curve *curve);
+void hfi_curve_copy(struct hfi_curve *copy, const struct hfi_curve *curve); /* of one that may be short */
 bool hfi_curve_equal(const struct hfi_curve *a, const struct hfi_curve *b); /* but for id */
 /* Σ waits over max_executions: from the first failure to death, saturating. */
 int64_t hfi_curve_time_to_death_ms(const struct hfi_curve *curve, uint32_t max_executions);

@@ -60,11 +60,15 @@ struct hfi_job *hfi_job_copy(const struct hfi_job *job) {
         shape.result_length = 0;
     if (!shape.checkpoint)
         shape.checkpoint_length = 0;
+    if (shape.policy)
+        size += hfi_curve_size(shape.policy);
     size += shape.payload_length + shape.result_length + shape.checkpoint_length;
     struct hfi_job *copy = hfi_alloc(size);
     if (!copy)
         return NULL;
     char *end = (char *)(copy + 1);
+    if (shape.policy)
+        shape.policy = append(&end, shape.policy, hfi_curve_size(shape.policy)); /* first: it has to be aligned */
     for (size_t i = 0; i < TEXTS; i++) {
         const char **text = text_at(&shape, i);
         *text = append(&end, *text, strlen(*text) + 1);

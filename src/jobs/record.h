@@ -45,7 +45,7 @@ struct hfi_job {
     bool runs_code;                     /* native, plugin, exec, not isolated: it may take its node down, and lapses by a crash count */
     bool alone;                         /* nothing of that kind ran beside this execution on its node */
     int64_t execution_timeout_ms;       /* -1 = not set */
-    const struct hfi_curve *policy;     /* fixed at enqueue or at the first start; NULL = not yet. The store's, lives as long as it */
+    const struct hfi_curve *policy;     /* fixed at enqueue or at the first start; NULL = not yet. Its own in a copy */
     int64_t root_id, parent_id; /* parent: the job it was redriven from; of a letter without one, minus that letter's id */
     int64_t cancel_requested_at_us;
     int64_t crash_window_us;            /* when the first of `crashes` came */

@@ -29,7 +29,7 @@ const struct hfi_curve *hfi_memory_policy(struct hfi_memory *store, const struct
     struct hfi_memory_policy *policy = hfi_alloc(sizeof *policy);
     if (!policy)
         return NULL;
-    policy->curve = *curve;
+    hfi_curve_copy(&policy->curve, curve);
     policy->curve.id = ++store->next_policy;
     policy->next = store->policies;
     store->policies = policy;

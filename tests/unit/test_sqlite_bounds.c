@@ -183,12 +183,61 @@ static void limits_are_listed_with_bounds(void **state) {
     close_file(&file);
 }
 
+/* ------------------------------------------------------------------ curves */
+
+enum { CURVES = 4 * HFI_POLICIES_KEPT, BATCH = 64 };
+
+static int64_t wait_of(int number) {
+    return 1000 + number;
+}
+
+static void put_curves(const struct file *file, int first) {
+    static struct hfi_put items[BATCH];
+    static struct hfi_curve curves[BATCH];
+    struct hfi_op_put put = {.op = {.kind = HFI_OP_PUT}, .items = items, .count = BATCH};
+    for (int i = 0; i < BATCH; i++) {
+        curves[i] = (struct hfi_curve){.max_executions = 3, .length = 1, .waits_ms = {wait_of(first + i)}};
+        items[i] = (struct hfi_put){.job = plain_job("a", T0 + first + i), .curve = &curves[i]};
+    }
+    assert_int_equal(DO(file->port, &put), 0);
+}
+
+/* Of ever new curves few are kept, and each job has its own all the same: those that are held, and those that are claimed or
+ * fail when theirs was forgotten long ago. */
+static void few_of_ever_new_curves_are_kept(void **state) {
+    (void)state;
+    struct file file = open_file("curves.db");
+    struct hfi_job **jobs = calloc(CURVES, sizeof *jobs);
+    struct hf_outcome transient = failure_of(HF_CLASS_TRANSIENT);
+    for (int i = 0; i < CURVES; i += BATCH) {
+        put_curves(&file, i);
+        assert_in_range(file.store->policies_kept, 1, HFI_POLICIES_KEPT);
+    }
+    assert_int_equal(number(&file, "SELECT count(*) FROM policies"), CURVES);
+    for (int i = 0; i < CURVES; i += BATCH) {
+        size_t count = 0;
+        assert_int_equal(claim_jobs(file.port, file.node, T0 + S, BATCH, &jobs[i], &count), 0);
+        assert_int_equal(count, BATCH);
+        assert_in_range(file.store->policies_kept, 1, HFI_POLICIES_KEPT);
+    }
+    for (int i = 0; i < CURVES; i++) {
+        assert_int_equal(jobs[i]->policy->waits_ms[0], wait_of(i));
+        struct hfi_op_apply end = end_of(jobs[i], T0 + 2 * S, &transient);
+        assert_int_equal(DO(file.port, &end), 0);
+        assert_int_equal(end.change.job.run_at_us, T0 + 2 * S + wait_of(i) * 1000);
+        hfi_free(jobs[i]);
+    }
+    free(jobs);
+    close_file(&file);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_page_of_pruning_looks_at_so_many_letters),
         cmocka_unit_test(a_claim_passes_few_rows_past_their_time),
         cmocka_unit_test(kept_lanes_share_one_bound),
         cmocka_unit_test(limits_are_listed_with_bounds),
+        cmocka_unit_test(few_of_ever_new_curves_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

@@ -127,7 +127,10 @@ static int change_owned(struct hfi_sqlite *store, struct hfi_op_apply *op, const
         return store->fault;
     if (!written)
         return HF_ESTALE;
-    return hfi_sqlite_consequences(store, job, &op->change, &op->rules, op->sinks, op->sink_count, &op->dead_id);
+    hfi_sqlite_consequences(store, job, &op->change, &op->rules, op->sinks, op->sink_count, &op->dead_id);
+    if (!job->policy && op->change.job.policy)
+        op->change.job.policy = op->rules.policy; /* the same, but not the store's */
+    return store->fault;
 }
 
 /* The letter of the death that this write made before. */

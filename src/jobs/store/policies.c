@@ -1,30 +1,74 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Policies: curves interned by value, immutable. Jobs point to them for as long as the store is open, so one that was
- * handed out is never freed before, not even when its row was rolled back, or removed. One that is given to a job is
- * known to stand (unused.c). Writer thread.
+ * Policies: curves interned by value, immutable. Some are kept in memory, by number and by value; what is handed out is
+ * good until the transaction ends, and jobs that live longer have a copy of their own. Must never free one in the middle
+ * of a transaction, nor give one to a job that is not known to stand (unused.c). Writer thread.
  */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "jobs/store/internal.h"
 
-struct hfi_policy {
-    struct hfi_curve curve;
-    int64_t walk; /* its row says so, too; 0: not known */
-    bool fresh; /* its row came in this transaction */
-    struct hfi_policy *next;
+#define uthash_malloc(size) hfi_alloc(size)
+#define uthash_free(memory, size) hfi_free(memory)
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(item) ((item)->id = 0)
+#include <uthash.h>
+
+#define VALUE_HEAD 4
+
+/* What makes two curves one. */
+struct value {
+    int64_t words[VALUE_HEAD + HF_CURVE_MAX];
+    size_t size;
 };
+
+struct hfi_policy {
+    int64_t id;
+    int64_t walk; /* its row says so, too; 0: not known */
+    bool fresh;   /* its row came in this transaction */
+    struct hfi_policy *next_dropped;
+    UT_hash_handle by_id, by_value;
+    struct value value;
+    struct hfi_curve curve;
+};
+
+static void value_of(const struct hfi_curve *curve, struct value *value) {
+    value->words[0] = curve->max_executions;
+    value->words[1] = curve->length;
+    value->words[2] = curve->jitter_permille;
+    value->words[3] = curve->cap_ms;
+    memcpy(value->words + VALUE_HEAD, curve->waits_ms, curve->length * sizeof *curve->waits_ms);
+    value->size = (VALUE_HEAD + curve->length) * sizeof *value->words;
+}
+
+/* In both tables or in none. */
+static bool add(struct hfi_sqlite *store, struct hfi_policy *policy) {
+    HASH_ADD_KEYPTR(by_value, store->policies_by_value, policy->value.words, policy->value.size, policy);
+    if (policy->id == 0)
+        return false;
+    HASH_ADD(by_id, store->policies_by_id, id, sizeof policy->id, policy);
+    if (policy->id != 0)
+        return true;
+    HASH_DELETE(by_value, store->policies_by_value, policy);
+    return false;
+}
 
 static struct hfi_policy *remember(struct hfi_sqlite *store, const struct hfi_curve *curve, int64_t id, bool fresh) {
     struct hfi_policy *policy = hfi_alloc(sizeof *policy);
-    if (!policy) {
+    if (policy) {
+        hfi_curve_copy(&policy->curve, curve);
+        value_of(curve, &policy->value);
+        policy->id = policy->curve.id = id;
+        policy->fresh = fresh;
+    }
+    if (!policy || !add(store, policy)) {
+        hfi_free(policy);
         hfi_sqlite_no_memory(store);
         return NULL;
     }
-    policy->curve = *curve;
-    policy->curve.id = id;
-    policy->fresh = fresh;
-    policy->next = store->policies;
-    store->policies = policy;
+    store->policies_fresh = store->policies_fresh || fresh;
+    store->policies_kept++;
     return policy;
 }
 
@@ -56,19 +100,19 @@ static int add_row(struct hfi_sqlite *store, const struct hfi_curve *curve, cons
 }
 
 static struct hfi_policy *find(struct hfi_sqlite *store, const struct hfi_curve *curve) {
-    struct hfi_policy *policy = store->policies;
-    while (policy && &policy->curve != curve && !hfi_curve_equal(&policy->curve, curve))
-        policy = policy->next;
+    struct hfi_policy *policy = NULL;
+    struct value value;
+    value_of(curve, &value);
+    HASH_FIND(by_value, store->policies_by_value, value.words, value.size, policy);
     return policy;
 }
 
-/* Its row is no more: jobs may still point to it, nobody new does. */
+/* Nobody finds it any more; its memory stays until the end of the transaction. */
 static void retire(struct hfi_sqlite *store, struct hfi_policy *policy) {
-    struct hfi_policy **at = &store->policies;
-    while (*at != policy)
-        at = &(*at)->next;
-    *at = policy->next;
-    policy->next = store->dropped_policies;
+    HASH_DELETE(by_id, store->policies_by_id, policy);
+    HASH_DELETE(by_value, store->policies_by_value, policy);
+    store->policies_kept--;
+    policy->next_dropped = store->dropped_policies;
     store->dropped_policies = policy;
 }
 
@@ -108,11 +152,12 @@ int hfi_sqlite_policy(struct hfi_sqlite *store, const struct hfi_curve *curve, c
 
 /* `*stored` stays as it is when there is no such row. */
 int hfi_sqlite_policy_by_id(struct hfi_sqlite *store, int64_t id, const struct hfi_curve **stored) {
-    for (struct hfi_policy *policy = store->policies; policy; policy = policy->next)
-        if (policy->curve.id == id) {
-            *stored = &policy->curve;
-            return 0;
-        }
+    struct hfi_policy *known = NULL;
+    HASH_FIND(by_id, store->policies_by_id, &id, sizeof id, known);
+    if (known) {
+        *stored = &known->curve;
+        return 0;
+    }
     sqlite3_stmt *statement = hfi_sql(store, HFI_SQL_POLICY_GET);
     if (!statement)
         return store->fault;
@@ -129,32 +174,33 @@ int hfi_sqlite_policy_by_id(struct hfi_sqlite *store, int64_t id, const struct h
     return store->fault;
 }
 
-/* After a rollback: rows made in it are gone; their memory stays. */
-void hfi_sqlite_policies_settle(struct hfi_sqlite *store, bool committed) {
-    struct hfi_policy **at = &store->policies;
-    while (*at) {
-        struct hfi_policy *policy = *at;
-        if (policy->fresh && !committed) {
-            *at = policy->next;
-            policy->next = store->dropped_policies;
-            store->dropped_policies = policy;
-            continue;
-        }
-        policy->fresh = false;
-        policy->walk = committed ? policy->walk : 0;
-        at = &policy->next;
+static void free_dropped(struct hfi_sqlite *store) {
+    while (store->dropped_policies) {
+        struct hfi_policy *policy = store->dropped_policies;
+        store->dropped_policies = policy->next_dropped;
+        hfi_free(policy);
     }
 }
 
-static void free_all(struct hfi_policy *policy) {
-    while (policy) {
-        struct hfi_policy *next = policy->next;
-        hfi_free(policy);
-        policy = next;
+/* Rows made in a transaction that was rolled back are gone. Of many, those go that were here first. */
+void hfi_sqlite_policies_settle(struct hfi_sqlite *store, bool committed) {
+    struct hfi_policy *policy, *next;
+    if (!committed || store->policies_fresh) {
+        HASH_ITER(by_id, store->policies_by_id, policy, next) {
+            if (policy->fresh && !committed)
+                retire(store, policy);
+            policy->fresh = false;
+            policy->walk = committed ? policy->walk : 0;
+        }
     }
+    store->policies_fresh = false;
+    while (store->policies_kept > HFI_POLICIES_KEPT)
+        retire(store, store->policies_by_id);
+    free_dropped(store);
 }
 
 void hfi_sqlite_policies_free(struct hfi_sqlite *store) {
-    free_all(store->policies);
-    free_all(store->dropped_policies);
+    while (store->policies_by_id)
+        retire(store, store->policies_by_id);
+    free_dropped(store);
 }

@@ -183,8 +183,11 @@ int hfi_sqlite_op_put(struct hfi_sqlite *store, struct hfi_op_put *op) {
     int code = hfi_sqlite_deps_check(store, op);
     if (code != 0)
         return code;
-    for (size_t i = 0; i < op->count; i++)
-        if (put_one(store, &op->items[i]) != 0)
+    for (size_t i = 0; i < op->count; i++) {
+        put_one(store, &op->items[i]);
+        op->items[i].job.policy = NULL; /* the store's, and good in this transaction only */
+        if (store->fault != 0)
             return store->fault;
+    }
     return 0;
 }
