@@ -213,6 +213,7 @@ static void open_storm(uint64_t seed) {
     world.options.lease_ms = LEASE;
     world.options.heartbeat_ms = LEASE / 4;
     world.options.prefetch = draw(3) == 0 ? 0 : 1 + (uint32_t)draw(20);
+    world.queues[0].concurrency = 3 * (uint32_t)draw(2); /* few slots: then jobs are reserved ahead of them */
 }
 
 /* I14, I34, I83, I92, S1.11, S1.16, S4.3 */
