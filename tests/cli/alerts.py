@@ -185,7 +185,8 @@ def each_for_itself():
         port = hook.server_port if 'hook' in up else silent.getsockname()[1]
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, 'holdfast.yaml'), 'w') as file:
-                file.write('store: sqlite:jobs.db\njobs: {bad: {kind: exec, command: [/bin/false], max_executions: 1}, ok: {kind: noop}}\n' +
+                file.write('store: sqlite:jobs.db\nnode: {drain_timeout: 100ms}\n'
+                           'jobs: {bad: {kind: exec, command: [/bin/false], max_executions: 1}, ok: {kind: noop}}\n' +
                            'alerts: {ops: {mail: {server: "smtp://127.0.0.1:%d", from: a@example.org, to: [b@example.org], tls: none, %s}, '
                            'hook: {webhook: {url: "http://127.0.0.1:%d/", %s}, file: {command: {run: [%s], %s}}\n'
                            % (server.port, rest, port, rest, '/bin/true' if 'file' in up else '/bin/sleep, "1000"', rest))
@@ -205,7 +206,6 @@ def each_for_itself():
             watch.until('sinks', lambda: sent() == {name: 20 for name in up})
             tried = ask('SELECT sink, count(*) FROM alerts WHERE state = 0 AND tries = 1 AND error_type IS NULL GROUP BY sink')
             expect((up, tried), set(tried) <= {'ops', 'hook', 'file'} - set(up))
-            node.terminate()
             node.terminate()
             expect('end', node.wait(60) == 0)
             with open(os.path.join(folder, 'log')) as log:
