@@ -295,9 +295,20 @@ static void a_node_that_dies_leaves_its_deaths_to_another(void **state) {
 
 /* ------------------------------------------------------------------ every way to die */
 
-static void hold(struct hf_work *work, void *user) { /* until its node is gone */
-    (void)work;
+static struct hf_work *held[STAGE_NODES]; /* until long after their nodes have fallen silent */
+static size_t held_count;
+
+static void hold(struct hf_work *work, void *user) {
     (void)user;
+    assert_true(held_count < STAGE_NODES);
+    held[held_count++] = work;
+}
+
+static void let_go(void) {
+    while (held_count > 0) {
+        struct hf_work *work = held[--held_count];
+        hf_work_finish(work, hf_work_ok(work, NULL, 0));
+    }
 }
 
 static void add_native(struct stage_node *node) {
@@ -515,6 +526,7 @@ static void every_way_to_die_is_told_once(void **state) {
         check_route(i);
         for (size_t node = 0; node < STAGE_NODES; node++)
             world.stage.nodes[node].door.refuse = 0;
+        let_go();
         if (i + 1 < sizeof routes / sizeof *routes) {
             close_world(state);
             open_world(state);
