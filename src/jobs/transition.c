@@ -396,7 +396,7 @@ static void begin(const struct hfi_job *job, const struct hfi_event *event, stru
     change->actor[0] = '\0';
     change->has_history = change->has_death = false;
     memset(&change->death, 0, offsetof(struct hfi_death, message) + 1);
-    change->death.detail = NULL;
+    change->death.detail = change->death.origin = NULL;
     change->death.fingerprint = 0;
     memset(history, 0, offsetof(struct hfi_history, message) + 1);
     history->job_id = job->id;
