@@ -129,7 +129,7 @@ static int change_owned(struct hfi_sqlite *store, struct hfi_op_apply *op, const
         return HF_ESTALE;
     hfi_sqlite_consequences(store, job, &op->change, &op->rules, op->sinks, op->sink_count, &op->dead_id);
     if (!job->policy && op->change.job.policy)
-        op->change.job.policy = op->rules.policy; /* the same, but not the store's */
+        hfi_sqlite_policy_keep(store, op->change.job.policy->id); /* the job that began takes it over */
     return store->fault;
 }
 

@@ -73,7 +73,7 @@ struct hfi_sqlite {
     int64_t walk;           /* as far as this transaction has looked; 0: not yet */
     int64_t cached_at_walk; /* the caches were begun in it */
     struct hfi_lane *lanes_by_key, *lanes_by_id, *touched;
-    struct hfi_policy *policies_by_id, *policies_by_value, *dropped_policies;
+    struct hfi_policy *policies_by_id, *policies_by_value, *dropped_policies, *kept_policies;
     uint32_t policies_kept;
     bool policies_fresh; /* some came in this transaction */
     bool lanes_added; /* in this transaction */
@@ -181,6 +181,7 @@ int hfi_sqlite_op_unused(struct hfi_sqlite *store, struct hfi_op_unused *op);
 /* policies.c */
 #define HFI_POLICIES_KEPT 256 /* between transactions; `*stored` is good until the end of this one */
 int hfi_sqlite_policy(struct hfi_sqlite *store, const struct hfi_curve *curve, const struct hfi_curve **stored);
+void hfi_sqlite_policy_keep(struct hfi_sqlite *store, int64_t id); /* good until the store is closed: configured ones, few */
 int hfi_sqlite_policy_by_id(struct hfi_sqlite *store, int64_t id, const struct hfi_curve **stored);
 void hfi_sqlite_policies_settle(struct hfi_sqlite *store, bool committed);
 void hfi_sqlite_policies_free(struct hfi_sqlite *store);

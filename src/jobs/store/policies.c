@@ -27,6 +27,7 @@ struct hfi_policy {
     int64_t id;
     int64_t walk; /* its row says so, too; 0: not known */
     bool fresh;   /* its row came in this transaction */
+    bool kept;    /* until the store is closed */
     struct hfi_policy *next_dropped;
     UT_hash_handle by_id, by_value;
     struct value value;
@@ -112,8 +113,16 @@ static void retire(struct hfi_sqlite *store, struct hfi_policy *policy) {
     HASH_DELETE(by_id, store->policies_by_id, policy);
     HASH_DELETE(by_value, store->policies_by_value, policy);
     store->policies_kept--;
-    policy->next_dropped = store->dropped_policies;
-    store->dropped_policies = policy;
+    struct hfi_policy **list = policy->kept ? &store->kept_policies : &store->dropped_policies;
+    policy->next_dropped = *list;
+    *list = policy;
+}
+
+void hfi_sqlite_policy_keep(struct hfi_sqlite *store, int64_t id) {
+    struct hfi_policy *policy = NULL;
+    HASH_FIND(by_id, store->policies_by_id, &id, sizeof id, policy);
+    if (policy)
+        policy->kept = true;
 }
 
 static int intern(struct hfi_sqlite *store, const struct hfi_curve *curve, struct hfi_policy **policy) {
@@ -174,10 +183,10 @@ int hfi_sqlite_policy_by_id(struct hfi_sqlite *store, int64_t id, const struct h
     return store->fault;
 }
 
-static void free_dropped(struct hfi_sqlite *store) {
-    while (store->dropped_policies) {
-        struct hfi_policy *policy = store->dropped_policies;
-        store->dropped_policies = policy->next_dropped;
+static void free_list(struct hfi_policy **list) {
+    while (*list) {
+        struct hfi_policy *policy = *list;
+        *list = policy->next_dropped;
         hfi_free(policy);
     }
 }
@@ -194,13 +203,18 @@ void hfi_sqlite_policies_settle(struct hfi_sqlite *store, bool committed) {
         }
     }
     store->policies_fresh = false;
-    while (store->policies_kept > HFI_POLICIES_KEPT)
-        retire(store, store->policies_by_id);
-    free_dropped(store);
+    if (store->policies_kept > HFI_POLICIES_KEPT) {
+        HASH_ITER(by_id, store->policies_by_id, policy, next) {
+            if (!policy->kept && store->policies_kept > HFI_POLICIES_KEPT)
+                retire(store, policy);
+        }
+    }
+    free_list(&store->dropped_policies);
 }
 
 void hfi_sqlite_policies_free(struct hfi_sqlite *store) {
     while (store->policies_by_id)
         retire(store, store->policies_by_id);
-    free_dropped(store);
+    free_list(&store->dropped_policies);
+    free_list(&store->kept_policies);
 }
