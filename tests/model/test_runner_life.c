@@ -113,6 +113,27 @@ static void an_idle_node_asks_no_more_than_it_polls(void **state) {
     stage_close(&stage);
 }
 
+/* 3.4: outcomes, and the claim of the slots that they leave, are one commit; only the first claim and the last outcomes are
+   alone. */
+static void outcomes_and_the_next_claim_are_one_commit(void **state) {
+    (void)state;
+    struct stage stage;
+    struct hf_runner_options options;
+    struct hf_type_options type = stage_noop("tick");
+    stage_open(&stage, NULL, NULL);
+    stage_options(&options);
+    options.types = &type;
+    options.type_count = 1;
+    stage_enqueue_many(&stage, "tick", NULL, 20000);
+    stage_begin(&stage, 0, &options);
+    stage_advance(&stage, 60000);
+    assert_int_equal(stage_jobs(&stage).succeeded, 20000);
+    const struct stage_door *door = &stage.nodes[0].door;
+    assert_true(door->seen[HFI_OP_CLAIM] >= 10);
+    assert_in_range(door->worked, door->seen[HFI_OP_CLAIM], door->seen[HFI_OP_CLAIM] + 2);
+    stage_close(&stage);
+}
+
 /* I4, I67: a store that refuses for now loses nothing, and the node goes on when it is back. */
 static void a_store_that_refuses_for_now_loses_nothing(void **state) {
     (void)state;
@@ -555,6 +576,7 @@ int main(void) {
         cmocka_unit_test(a_due_time_wakes_the_node),
         cmocka_unit_test(an_enqueue_is_found_within_a_poll_and_heard_at_once),
         cmocka_unit_test(an_idle_node_asks_no_more_than_it_polls),
+        cmocka_unit_test(outcomes_and_the_next_claim_are_one_commit),
         cmocka_unit_test(a_store_that_refuses_for_now_loses_nothing),
         cmocka_unit_test(a_drain_of_an_idle_node_is_quick_and_leaves),
         cmocka_unit_test(joining_waits_for_the_store_and_can_be_stopped),

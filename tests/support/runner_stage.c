@@ -55,7 +55,9 @@ static void door_commit(struct hfi_store *self, struct hfi_op **ops, size_t coun
     struct stage_door *door = (struct stage_door *)(void *)self;
     struct hfi_op *passed[2048];
     size_t through = 0;
+    bool works = false;
     for (size_t i = 0; i < count; i++) {
+        works = works || ops[i]->kind == HFI_OP_CLAIM || ops[i]->kind == HFI_OP_APPLY;
         uint64_t bit = UINT64_C(1) << ops[i]->kind;
         door->seen[ops[i]->kind]++;
         if (door->hook != NULL)
@@ -65,6 +67,7 @@ static void door_commit(struct hfi_store *self, struct hfi_op **ops, size_t coun
         else
             passed[through++] = ops[i];
     }
+    door->worked += works;
     if (through > 0)
         door->inner->ops->commit(door->inner, passed, through);
 }

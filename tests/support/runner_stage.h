@@ -23,6 +23,7 @@ struct stage_door {
     int refuse;         /* 0 = open */
     uint64_t refuse_kinds; /* only these (bits by enum hfi_op_kind); 0 = all */
     uint64_t seen[HFI_OP_COUNT];
+    uint64_t worked;    /* commits with a claim or an outcome in them */
     void (*hook)(struct hfi_op *op, void *user); /* before each operation */
     void *hook_user;
 };

@@ -166,7 +166,7 @@ const struct hfi_key hfi_keys[] = {
     {"queues.*.order", HFI_KEY_INTEGER, 0, Q(order), 0, -1000000, 1000000, "100", NULL, "lower ones first, strictly"},
     {"queues.*.weight", HFI_KEY_COUNT, 0, Q(weight), 0, 1, 10000, "1", NULL, "share among queues of the same order"},
     {"queues.*.concurrency", HFI_KEY_COUNT, HFI_KEY_COMPUTED, Q(concurrency), 0, 1, 100000, "shares node.workers", NULL, "jobs at once, reserved on each node"},
-    {"queues.*.global_concurrency", HFI_KEY_COUNT, HFI_KEY_COMPUTED, Q(global_concurrency), 0, 1, 1000000, "no bound", NULL, "jobs at once in the whole store, all nodes together; say the same on every node"},
+    {"queues.*.global_concurrency", HFI_KEY_COUNT, HFI_KEY_COMPUTED, Q(global_concurrency), 0, 1, 1000000, "no bound", NULL, "jobs at once in the whole store, all nodes together (jobs: a process that escapes from its job is not counted); say the same on every node"},
     {"queues.*.aging", HFI_KEY_DURATION, HFI_KEY_NONE, Q(aging_ms), 0, 1, LONG, "none", NULL, "a due job counts one priority higher for each so long that it has waited; among jobs of one type and limit key"},
     {"queues.*.max_executions", HFI_KEY_COUNT, HFI_KEY_COMPUTED, Q(curve.executions), 0, 1, 10000, "the defaults'", NULL, "as defaults.max_executions"},
     {"queues.*.retries", HFI_KEY_INTEGER, HFI_KEY_COMPUTED, Q(curve.retries), 0, 0, 9999, NULL, NULL, "as defaults.retries"},
