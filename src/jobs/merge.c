@@ -214,7 +214,8 @@ static bool to_look_at(const struct hfi_merge *merge, struct hfi_merge_line *lin
     return false;
 }
 
-/* Whose turn it is among the queues of the order; NULL: none of them may have one any more. */
+/* Whose turn it is among the queues of the order; NULL: none of them may have one any more. There are as many as the
+   configuration names in one order: a handful, which needs no heap. */
 static struct hfi_merge_line *whose_turn(const struct hfi_merge *merge, size_t *players) {
     struct hfi_merge_line *best = NULL;
     *players = 0;
