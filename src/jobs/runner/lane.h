@@ -98,7 +98,8 @@ struct hfi_lane {
     uint32_t left;                /* abandoned runs of its type that still live: none is started beside them */
 };
 
-#define HFI_ADMIT_MAX 256 /* lanes of one claim */
+/* Lanes of one claim. With more of them due, half go by their top_priority, which counts jobs due later, too. */
+#define HFI_ADMIT_MAX 256
 #define HFI_BUDGETS_MAX (8 + 3 * HFI_ADMIT_MAX)
 
 /* What a claim is made of. */
