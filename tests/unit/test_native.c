@@ -5,7 +5,6 @@
  */
 #include "support.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -332,36 +331,6 @@ static enum hf_result waits(struct hf_work *work, void *user) {
     return hf_work_is_cancelled(work) ? hf_work_cancel(work, "told to") : hf_work_ok(work, NULL, 0);
 }
 
-static int count_threads(void) {
-    int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    assert_non_null(tasks);
-    for (const struct dirent *task = readdir(tasks); task != NULL; task = readdir(tasks))
-        count += task->d_name[0] != '.';
-    closedir(tasks);
-    return count;
-}
-
-/* 3.4: the pool's size is a bound; a thread is made when a handler finds none that waits. First: nobody's thread still ends. */
-static void threads_are_made_on_demand(void **state) {
-    (void)state;
-    make(4);
-    int before = count_threads();
-    type.handler = waits;
-    for (int i = 0; i < 6; i++) {
-        assert_int_equal(kind->ops->start(kind, prepare(i)), 0);
-        if (i < 4)
-            while (sem_wait(&began) != 0)
-                continue;
-        assert_int_equal(count_threads() - before, i < 4 ? i + 1 : 4);
-    }
-    for (int i = 0; i < 6; i++)
-        sem_post(&go_on);
-    take(6);
-    assert_int_equal(ends, 6);
-    assert_int_equal(count_threads() - before, 4);
-}
-
 static void wait_for(sem_t *what, int count) {
     for (int i = 0; i < count; i++)
         while (sem_wait(what) != 0)
@@ -560,7 +529,6 @@ static void a_worker_that_hangs_with_the_lock_is_not_S4_7(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(threads_are_made_on_demand),
         TEST(no_way_around_a_failure_S0_1),
         TEST(who_waits_for_a_thread_that_leaves_gets_another_S4_7),
         TEST(the_last_word_counts),
